@@ -1,0 +1,53 @@
+"""The one look of the course: colours, sizes and fonts, for every picture and panel.
+
+A picture colours either by head or by role, never by both, and never by colour alone: a number, a
+name or a position always says the same. Every set below keeps its members apart under simulated
+protanopia, deuteranopia and tritanopia (a test measures it).
+"""
+
+from __future__ import annotations
+
+#: One colour per head, on white at least 3 : 1. Head 8 starts again at the first; its number tells it apart.
+HEADS = ("#2222bb", "#bb8800", "#227766", "#ff0088", "#6699bb", "#992200", "#8855ff", "#662255")
+
+#: One colour per role of an array.
+ROLES = {
+    "q": "#2222bb",
+    "k": "#bb8800",
+    "v": "#227766",
+    "scores": "#992200",
+    "weights": "#8855ff",
+    "output": "#662255",
+}
+
+#: One colour per axis, dark enough for text on white (4.5 : 1).
+AXES = {
+    "batch": "#555b66",
+    "tokens": "#00695a",
+    "width": "#5b2bd9",
+    "heads": "#b23a00",
+    "d_k": "#b0006a",
+}
+
+INK = "#16181d"  # text
+QUIET = "#525965"  # secondary text, still 4.5 : 1 on white
+LINE = "#c9ced6"  # frames and connectors
+PAPER = "#ffffff"  # opaque, so that a dark theme does not show through
+LIT = "#e4570c"  # the axis a slider is moving
+MASKED = "#9aa3b0"  # a cell the query may not look at
+
+#: Names of matplotlib colour maps: weights lie on one shared scale from 0 to 1, values and scores around 0.
+WEIGHTS_MAP = "cividis"
+VALUES_MAP = "RdBu_r"
+SCORES_MAP = "PuOr"
+
+FONT = "'Source Sans 3', 'Segoe UI', 'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
+MONO = "'Source Code Pro', Menlo, Consolas, 'Liberation Mono', 'DejaVu Sans Mono', monospace"
+
+#: Points, in matplotlib pictures: readable from the back of a lecture hall at 100 dots an inch.
+TITLE_POINTS, LABEL_POINTS, TICK_POINTS = 15, 12, 11
+
+
+def head_colour(head: int) -> str:
+    """Colour of head number ``head``, counted from 0."""
+    return HEADS[head % len(HEADS)]

@@ -1,0 +1,466 @@
+"""The shape flow: the nine steps as blocks drawn to scale, from the arrays of a real forward pass.
+
+One lane a head, one colour a head from split to merge. One unit of width and one token are the same
+number of pixels in every block, so a head that is an eighth as wide looks an eighth as wide. Every
+edge knows its axis: `mha_lib.controls` lights the axis that a slider is moving wherever it occurs.
+
+This is a diagram of boxes and labels with two small images inside, so it is SVG, not matplotlib:
+light to send, crisp on a projector, and its text stays text.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from . import drawing, look
+from .attention import Trace
+from .dims import in_words
+from .drawing import text
+from .picture import Picture, table
+
+WIDTH, HEIGHT = 1560, 760
+_MARGIN, _TOP, _FLOOR = 28, 186, 642  # the lanes lie between _TOP and _FLOOR
+_MOST_LANES = 16  # more heads than this are drawn as the first, an ellipsis and the last
+_FEATURES = 64  # about so many features are drawn across the full width; the others are skipped, and said so
+
+
+def _feature_step(d_model: int, d_k: int) -> int:
+    """Draw every so-many-th feature; a divisor of d_k where one will do, so that heads stay whole side by side."""
+    wanted = math.ceil(d_model / _FEATURES)
+    return next((step for step in range(wanted, d_k + 1) if d_k % step == 0), wanted if d_k > 2 * wanted else d_k)
+
+
+class _Layout:
+    """Where everything goes: pixels for one token and one feature, the lanes, and the span of every column.
+
+    Attributes
+    ----------
+    lanes : list of int or None
+        The head in each lane, from top to bottom; None is an ellipsis.
+    pitch, token, feature : float
+        Pixels from lane to lane, for one token and for one feature.
+    spans : dict
+        Step name -> (left, right) of what the step draws.
+    lanes_at : tuple of float
+        Left and right end of the lanes.
+    """
+
+    #: Pixels between a column and the next: room for the fan of wires before and after the lanes.
+    _GAPS = {"input": 48, "project": 96, "split": 26, "score": 20, "scale": 20, "mask": 20, "normalise": 24, "mix": 68, "merge": 46}
+    #: A column is never narrower than its words.
+    _WORDS = {"split": 124, "score": 76, "scale": 76, "mask": 76, "normalise": 106, "mix": 98}
+
+    def __init__(self, trace: Trace):
+        _, n_heads, t_q, t_k = trace["scores"].shape
+        wide = {step: trace[name].shape[2] for step, name in (("input", "x"), ("merge", "merged"), ("output", "output"))}
+        wide["project"] = max(trace[name].shape[2] for name in "qkv")
+        d_k, d_v = trace["q_heads"].shape[3], trace["v_heads"].shape[3]
+        self.lanes = list(range(n_heads)) if n_heads <= _MOST_LANES else [*range(_MOST_LANES - 2), None, n_heads - 1]
+        self.pitch = min(88.0, (_FLOOR - _TOP) / len(self.lanes))
+        tallest = max(t_q, t_k)
+        self.token = min((self.pitch - max(5.0, 0.14 * self.pitch)) / tallest, 22.0)
+        self.key_width = t_k * self.token
+
+        def widths(feature: float) -> dict[str, float]:
+            lane = {"split": (2 * d_k + d_v) * feature + 28, "mix": d_v * feature}
+            maps = dict.fromkeys(("score", "scale", "mask", "normalise"), self.key_width)
+            drawn = {step: size * feature for step, size in wide.items()}
+            return {**drawn, **lane, **maps}
+
+        def total(feature: float) -> float:
+            slots = (max(width, self._WORDS.get(step, 106)) for step, width in widths(feature).items())
+            return sum(slots) + sum(self._GAPS.values())
+
+        # The widest feature that still fits the page; the page is wide enough for the words alone.
+        least, most = 0.0, 190.0 / max(wide.values())
+        for _ in range(24):
+            feature = (least + most) / 2
+            least, most = (feature, most) if total(feature) <= WIDTH - 2 * _MARGIN - 12 else (least, feature)
+        self.feature = least
+        self.spans, x, drawn = {}, _MARGIN + (WIDTH - 2 * _MARGIN - 12 - total(self.feature)) / 2, widths(self.feature)
+        for step in ("input", "project", "split", "score", "scale", "mask", "normalise", "mix", "merge", "output"):
+            slot = max(drawn[step], self._WORDS.get(step, 106))
+            self.spans[step] = (x + (slot - drawn[step]) / 2, x + (slot + drawn[step]) / 2)
+            if step == "split":
+                left = x - 36
+            if step == "mix":
+                right = x + slot + 4
+            x += slot + self._GAPS.get(step, 0)
+        self.lanes_at = (left, right)
+        self.every_token = max(1, math.ceil(tallest / min(32, max(4, tallest * self.token / 1.5))))
+        self.every_feature = _feature_step(wide["project"], d_k)
+
+    def lane_middle(self, position: int) -> float:
+        """Height of the middle of a lane."""
+        return (_TOP + _FLOOR) / 2 + (position + 0.5 - len(self.lanes) / 2) * self.pitch
+
+
+def shape_flow(trace: Trace, title: str = "One layer of multi-head attention", sample: int = 0) -> Picture:
+    """Draw a forward pass as nine steps, to scale, with the shape of every array.
+
+    Parameters
+    ----------
+    trace : Trace
+        From ``MultiHead.trace(x)``: self-attention or cross-attention, grouped heads included.
+    title : str
+    sample : int
+        Which sequence of the batch is drawn, counted from 0.
+
+    Returns
+    -------
+    Picture
+        An SVG whose alt text states every shape in words.
+
+    Raises
+    ------
+    ValueError
+        The trace is empty in some axis, or has no such sample.
+
+    Examples
+    --------
+    >>> from mha_lib import samples
+    >>> from mha_lib.dims import Dims
+    >>> dims = Dims(2, 5, 12, 3)
+    >>> shape_flow(samples.layer(dims).trace(samples.inputs(dims))).alt[:66]
+    'Shape flow of one layer: batch 2, tokens 5, width 12, heads 3, d_k'
+    """
+    batch = trace["scores"].shape[0]
+    if 0 in trace["scores"].shape:
+        raise ValueError(f"nothing to draw: the scores have shape {trace['scores'].shape}")
+    if not 0 <= sample < batch:
+        raise ValueError(f"sample {sample} is outside this batch of {batch}; samples are numbered from 0")
+    return Picture(_Drawing(trace, sample, title).svg(), _alt(trace), WIDTH, HEIGHT, numbers=lambda: _numbers(trace))
+
+
+def _alt(trace: Trace) -> str:
+    shape = {entry.name: entry.array.shape for entry in trace}
+    batch, n_heads, t_q, t_k = shape["scores"]
+    tokens = f"tokens {t_q}" if t_q == t_k else f"queries {t_q}, keys {t_k}"
+    seen = "no mask" if trace.setting.keep is None else f"{_share_kept(trace):.0%} of the pairs kept by the mask"
+    return (
+        f"Shape flow of one layer: batch {batch}, {tokens}, width {shape['x'][2]}, heads {n_heads}, "
+        f"d_k {trace.setting.d_k}. Input {shape['x']}. Project gives q {shape['q']}, k {shape['k']}, v {shape['v']}. "
+        f"Split gives q {shape['q_heads']}, k {shape['k_heads']}, v {shape['v_heads']}. "
+        f"Score gives {shape['scores']}, {trace['scores'].size:,} numbers. Scale multiplies by {trace.setting.scale:.4g}. "
+        f"Mask: {seen}. Normalise is a softmax over keys, weights from 0 to 1. Mix gives {shape['mixed']}, "
+        f"merge {shape['merged']}, output {shape['output']}."
+    )
+
+
+def _numbers(trace: Trace) -> str:
+    rows = []
+    for entry in trace:
+        values = entry.array[np.isfinite(entry.array)]
+        spread = f"{values.std():.3g}" if values.size else "–"
+        rows.append([entry.step, entry.name, entry.array.shape, ", ".join(entry.axes), f"{entry.array.size:,}", spread])
+    header = ["step", "array", "shape", "axes", "numbers", "standard deviation"]
+    return table(header, rows, "Every array of this forward pass")
+
+
+def _share_kept(trace: Trace) -> float:
+    return float(np.broadcast_to(trace.setting.keep, trace["scores"].shape).mean())
+
+
+def _shape(parts: list[tuple[int, str]]) -> str:
+    """A shape as coloured text, ``(2, 8, 10, 64)``: every number in the colour of its axis, and lit with it."""
+    spans = [f'<tspan class="a-{axis}" fill="{look.AXES[axis]}">{size}</tspan>' for size, axis in parts]
+    return "(" + ", ".join(spans) + ")"
+
+
+class _Drawing:
+    """One shape flow while it is put together."""
+
+    def __init__(self, trace: Trace, sample: int, title: str):
+        self.trace, self.sample, self.title = trace, sample, title
+        self.layout = _Layout(trace)
+        self.uid = drawing.unique("flow")
+        self.batch, self.n_heads, self.t_q, self.t_k = trace["scores"].shape
+        self.d_in, self.d_k, self.d_v = trace["x"].shape[2], trace["q_heads"].shape[3], trace["v_heads"].shape[3]
+        self.middle = (_TOP + _FLOOR) / 2
+        self.out: list[str] = []
+
+    # -- pixels -------------------------------------------------------------------------------
+
+    def _images(self) -> str:
+        """Two small images hold every value drawn; each block shows a window of one of them.
+
+        One image a drawing decodes in a fraction of the time of one image a block.
+        """
+        every_t, every_f = self.layout.every_token, self.layout.every_feature
+        array = lambda name: self.trace[name][self.sample]  # noqa: E731
+        spread = lambda name: 2.5 * float(np.nanstd(np.where(np.isfinite(array(name)), array(name), np.nan)) or 1)  # noqa: E731
+
+        def coloured(name, step_down, step_across, low=None, high=None, colours=look.VALUES_MAP):
+            values = array(name)[..., ::step_down, ::step_across]
+            high = spread(name) if high is None else high
+            return drawing.colour(values, -high if low is None else low, high, colours)
+
+        names = {"x": self.t_q, "q": self.t_q, "k": self.t_k, "v": self.t_k, "merged": self.t_q, "output": self.t_q}
+        wide = [coloured(name, every_t, every_f) for name in names]
+        rows = max(block.shape[0] for block in wide)
+        self.wide_window, at = {}, 0
+        for name, block in zip(names, wide):
+            self.wide_window[name] = (at, 0, block.shape[1], block.shape[0])
+            at += block.shape[1]
+        wide = np.concatenate([np.pad(b, ((0, rows - len(b)), (0, 0), (0, 0))) for b in wide], axis=1)
+
+        shown = [head for head in self.layout.lanes if head is not None]
+        raw, scaled = spread("scores"), spread("scaled")
+        scored = dict(colours=look.SCORES_MAP)
+        lanes = {
+            "q_heads": coloured("q_heads", every_t, every_f),
+            "k_heads": self._shared(coloured("k_heads", every_t, every_f)),
+            "v_heads": self._shared(coloured("v_heads", every_t, every_f)),
+            "scores": coloured("scores", every_t, every_t, high=raw, **scored),
+            "scaled": coloured("scaled", every_t, every_t, high=raw, **scored),
+            "masked": coloured("masked", every_t, every_t, high=scaled, **scored),
+            "weights": coloured("weights", every_t, every_t, 0.0, 1.0, look.WEIGHTS_MAP),
+            "mixed": coloured("mixed", every_t, every_f),
+        }
+        tall = max(block.shape[1] for block in lanes.values())
+        self.lane_window, at, padded = {}, 0, []
+        for name, block in lanes.items():
+            self.lane_window[name] = (at, tall, block.shape[2], block.shape[1])
+            at += block.shape[2]
+            padded.append(np.pad(block[shown], ((0, 0), (0, tall - block.shape[1]), (0, 0), (0, 0))))
+        lanes_image = np.concatenate(padded, axis=2).reshape(len(shown) * tall, at, 3)
+        return drawing.sheet(f"{self.uid}w", wide) + drawing.sheet(f"{self.uid}l", lanes_image)
+
+    def _shared(self, block: np.ndarray) -> np.ndarray:
+        """Grouped heads: each lane shows the key or value head it is served by."""
+        return block if len(block) == self.n_heads else np.repeat(block, self.n_heads // len(block), axis=0)
+
+    # -- blocks -------------------------------------------------------------------------------
+
+    def _block(self, letter, part, x, y, w, h, stroke, across) -> None:
+        """A window of an image in a frame; its left edge is the token axis, its top edge the axis ``across``."""
+        self.out.append(
+            drawing.window(self.uid + letter, part, x, y, w, h)
+            + f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" fill="none" stroke="{stroke}" stroke-width="1.6"/>'
+            f'<path class="e a-tokens" d="M{x - 4:.1f} {y:.1f}v{h:.1f}"/>'
+            f'<path class="e a-{across}" d="M{x:.1f} {y - 4:.1f}h{w:.1f}"/>'
+        )
+
+    def _column(self, name: str, x: float, w: float, tokens: int, across: str) -> None:
+        """One block in every lane."""
+        left, tall, columns, rows = self.lane_window[name]
+        h = tokens * self.layout.token
+        heads = [(position, head) for position, head in enumerate(self.layout.lanes) if head is not None]
+        for index, (position, head) in enumerate(heads):
+            part, y = (left, index * tall, columns, rows), self.layout.lane_middle(position) - h / 2
+            self._block("l", part, x, y, w, h, look.head_colour(head), across)
+
+    # -- the whole ----------------------------------------------------------------------------
+
+    def svg(self) -> str:
+        images = self._images()
+        self._lanes()
+        self._wide_blocks()
+        self._lane_blocks()
+        self._words()
+        self._legend()
+        return drawing.svg(WIDTH, HEIGHT, _STYLE + "".join(self.out), images + self._gradients(), "mha-flow")
+
+    def _lanes(self) -> None:
+        """The coloured strip of every head, with its number, and a bracket that is the head axis."""
+        left, right = self.layout.lanes_at
+        for position, head in enumerate(self.layout.lanes):
+            h = self.layout.pitch - 3
+            y = self.layout.lane_middle(position) - h / 2
+            if head is None:
+                words = f"⋯ {self.n_heads - len(self.layout.lanes) + 1} more heads ⋯"
+                self.out.append(text((left + right) / 2, y + h / 2 + 5, words, 15, colour=look.QUIET))
+                continue
+            colour = look.head_colour(head)
+            self.out.append(
+                f'<rect x="{left:.1f}" y="{y:.1f}" width="{right - left:.1f}" height="{h:.1f}" rx="6" '
+                f'fill="{colour}" fill-opacity="0.11"/>'
+            )
+            self.out.append(text(left + 17, y + h / 2 + 5.5, head, 17, weight=700))
+        half = len(self.layout.lanes) * self.layout.pitch / 2 - 1.5
+        self.out.append(f'<path class="e a-heads" d="M{left:.1f} {self.middle - half:.1f}v{2 * half:.1f}"/>')
+
+    def _wide_blocks(self) -> None:
+        """Input, q, k and v before the split, merge and output, and the wires between them."""
+        spans, layout, trace = self.layout.spans, self.layout, self.trace
+        lanes_left, lanes_right = layout.lanes_at
+        self._wide("x", spans["input"][0], self.middle, self.t_q)
+        gather = spans["project"][1] + 30
+        step_down = max(self.t_q, self.t_k) * layout.token + 38
+        for row, (name, tokens) in enumerate((("q", self.t_q), ("k", self.t_k), ("v", self.t_k))):
+            y, x = self.middle + (row - 1) * step_down, spans["project"][0]
+            self._wire(spans["input"][1] + 5, self.middle, x - 27, y, look.LINE)
+            self._wire(x + trace[name].shape[2] * layout.feature + 5, y, gather, self.middle, look.LINE)
+            self._wide(name, x, y, tokens, bands=True)
+            self.out.append(text(x - 16, y + 6, name, 18, weight=700))
+        for position, head in enumerate(layout.lanes):
+            if head is not None:
+                y, colour = layout.lane_middle(position), look.head_colour(head)
+                self._wire(gather, self.middle, lanes_left - 4, y, colour)
+                self._wire(lanes_right + 2, y, spans["merge"][0] - 5, self.middle, colour)
+        self._wide("merged", spans["merge"][0], self.middle, self.t_q, bands=True)
+        self._wire(spans["merge"][1] + 5, self.middle, spans["output"][0] - 5, self.middle, look.LINE)
+        self._wide("output", spans["output"][0], self.middle, self.t_q)
+
+    def _lane_blocks(self) -> None:
+        spans, layout = self.layout.spans, self.layout
+        x = spans["split"][0]
+        for name, size, tokens in (("q_heads", self.d_k, self.t_q), ("k_heads", self.d_k, self.t_k), ("v_heads", self.d_v, self.t_k)):
+            w = size * layout.feature
+            self._column(name, x, w, tokens, "d_k")
+            self.out.append(text(x + w / 2, _TOP - 9, name[0], 16, weight=700))
+            x += w + 14
+        for step, name in (("score", "scores"), ("scale", "scaled"), ("mask", "masked"), ("normalise", "weights")):
+            self._column(name, spans[step][0], layout.key_width, self.t_q, "tokens")
+        self._column("mixed", spans["mix"][0], self.d_v * layout.feature, self.t_q, "d_k")
+
+    def _wide(self, name: str, x: float, y: float, tokens: int, bands: bool = False) -> None:
+        """A block (tokens, width) around the height ``y``, the other samples of the batch as sheets behind it."""
+        w, h = self.trace[name].shape[2] * self.layout.feature, tokens * self.layout.token
+        for depth in range(min(self.batch - 1, 3), 0, -1):
+            self.out.append(
+                f'<rect class="s a-batch" x="{x + 5 * depth:.1f}" y="{y - h / 2 + 5 * depth:.1f}" width="{w:.1f}" '
+                f'height="{h:.1f}" fill="{look.PAPER}" stroke="{look.QUIET}"/>'
+            )
+        self._block("w", self.wide_window[name], x, y - h / 2, w, h, look.INK, "width")
+        if bands:
+            self._bands(x, y - h / 2 - 10, w, shared=name in "kv")
+
+    def _bands(self, x: float, y: float, width: float, shared: bool) -> None:
+        """Which features belong to which head: a strip of head colours above a full-width block."""
+        count = self.trace["k_heads"].shape[1] if shared else self.n_heads
+        group = self.n_heads // count
+        for head in range(count if count <= 64 else 0):
+            self.out.append(
+                f'<rect x="{x + head * width / count:.1f}" y="{y - 3:.1f}" width="{max(0.5, width / count - 0.8):.1f}" '
+                f'height="5" fill="{look.head_colour(head * group)}"/>'
+            )
+        self.out.append(f'<path class="e a-heads" d="M{x:.1f} {y - 7:.1f}h{width:.1f}"/>')
+
+    def _wire(self, x0: float, y0: float, x1: float, y1: float, colour: str) -> None:
+        bend = (x1 - x0) / 2
+        path = f"M{x0:.1f} {y0:.1f}C{x0 + bend:.1f} {y0:.1f} {x1 - bend:.1f} {y1:.1f} {x1:.1f} {y1:.1f}"
+        self.out.append(f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
+
+    # -- words --------------------------------------------------------------------------------
+
+    def _words(self) -> None:
+        self._heading()
+        self._step_names()
+        self._shapes()
+
+    def _heading(self) -> None:
+        """The title, and the four sizes as chips."""
+        put, setting = self.out.append, self.trace.setting
+        put(text(_MARGIN, 42, self.title, 28, weight=700, anchor="start"))
+        x = _MARGIN
+        tokens = f"{self.t_q:,}" if self.t_q == self.t_k else f"{self.t_q:,} and {self.t_k:,}"
+        for name, value in (("batch", self.batch), ("tokens", tokens), ("width", f"{self.d_in:,}"), ("heads", self.n_heads)):
+            words, colour = f"{name} {value}", look.AXES[name]
+            w = 10 * len(words) + 30
+            put(
+                f'<rect class="c a-{name}" x="{x}" y="60" width="{w}" height="34" rx="17" fill="{look.PAPER}" '
+                f'stroke="{colour}" stroke-width="1.6"/>'
+            )
+            put(text(x + w / 2, 83, words, 18, weight=600, colour=colour, extra=f' class="ct a-{name}"'))
+            x += w + 10
+        total = self.n_heads * self.d_k
+        d_k = f'<tspan class="a-d_k" fill="{look.AXES["d_k"]}" font-weight="600">d_k = {total} / {self.n_heads} = {self.d_k}</tspan>'
+        root = f" = 1/√{self.d_k}" if self._standard_scale() else ""
+        put(text(x + 10, 83, f"{d_k}  ·  scores × {setting.scale:.4g}{root}", 18, colour=look.QUIET, anchor="start"))
+
+    def _standard_scale(self) -> bool:
+        return math.isclose(self.trace.setting.scale, 1 / math.sqrt(self.d_k))
+
+    def _step_names(self) -> None:
+        setting = self.trace.setting
+        notes = {
+            "input": "X",
+            "project": "X · W_Q, W_K, W_V",
+            "split": "one lane a head",
+            "score": "q · kᵀ",
+            "scale": f"÷ √{self.d_k}" if self._standard_scale() else f"× {setting.scale:.3g}",
+            "mask": "none" if setting.keep is None else f"keep {_share_kept(self.trace):.0%}",
+            "normalise": "over keys",
+            "mix": "weights · v",
+            "merge": "side by side",
+            "output": "· W_O",
+        }
+        for number, (step, span) in enumerate(self.layout.spans.items()):
+            before = f'<tspan fill="{look.QUIET}" font-weight="400">{number} </tspan>' if number else ""
+            self.out.append(text(sum(span) / 2, 132, before + step, 18, weight=700))
+            self.out.append(text(sum(span) / 2, 154, notes[step], 16, colour=look.QUIET))
+
+    def _shapes(self) -> None:
+        """Below every column the shape of what it holds; one for the four maps, which share it."""
+        trace, spans, y = self.trace, self.layout.spans, _FLOOR + 36
+        wide = [(self.batch, "batch"), (self.t_q, "tokens")]
+        heads = [(self.batch, "batch"), (self.n_heads, "heads"), (self.t_q, "tokens")]
+
+        def put(step: str, parts, before: str = "", after: str = "") -> None:
+            quiet = f'<tspan font-weight="400" fill="{look.QUIET}">'
+            words = (f"{quiet}{before}</tspan>" if before else "") + _shape(parts)
+            self.out.append(text(sum(spans[step]) / 2, y, words, 17, weight=600))
+
+        same = trace["q"].shape == trace["k"].shape == trace["v"].shape
+        put("input", [*wide, (self.d_in, "width")])
+        put("project", [*wide, (trace["q"].shape[2], "width")], "each " if same else "q ")
+        put("split", [*heads, (self.d_k, "d_k")], "" if same else "q ")
+        put("mix", [*heads, (self.d_v, "d_k")])
+        put("merge", [*wide, (trace["merged"].shape[2], "width")])
+        put("output", [*wide, (trace["output"].shape[2], "width")])
+        left, right = spans["score"][0], spans["normalise"][1]
+        self.out.append(f'<path d="M{left:.1f} {y - 25}v6H{right:.1f}v-6" fill="none" stroke="{look.LINE}" stroke-width="1.6"/>')
+        pairs = _shape([*heads, (self.t_k, "tokens")])
+        self.out.append(text((left + right) / 2, y, pairs, 17, weight=600))
+        self.out.append(text((left + right) / 2, y + 23, self._spread(), 15, colour=look.QUIET))
+
+    def _spread(self) -> str:
+        """What the scale and the softmax did to the numbers, measured."""
+        score, scaled = (np.std(self.trace[name][self.sample]) for name in ("scores", "scaled"))
+        largest = self.trace["weights"][self.sample].max()
+        in_short = lambda value: f"{value:.2f}" if value < 10 else f"{value:.1f}"  # noqa: E731
+        return f"spread {in_short(score)} → {in_short(scaled)} · largest weight {largest:.2f}"
+
+    def _legend(self) -> None:
+        """What is drawn and what is skipped, and what the colours say."""
+        scores, y = self.trace["scores"], HEIGHT - 16
+        facts = f"scores: {scores.size:,} numbers, {in_words(scores.size * 4)} in float32"
+        drawn = f"drawn: sample {self.sample} of {self.batch}"
+        for step, what in ((self.layout.every_token, "token"), (self.layout.every_feature, "feature")):
+            drawn += f", 1 {what} in {step}" if step > 1 else ""
+        self.out.append(text(_MARGIN, y, f"{facts}  ·  {drawn}", 15, colour=look.QUIET, anchor="start"))
+        x = WIDTH - _MARGIN - 480
+        for name, low, high in (("values", "−", "+"), ("scores", "−", "+"), ("weights", "0", "1")):
+            self.out.append(text(x, y, f"{name} {low}", 15, colour=look.QUIET, anchor="end"))
+            self.out.append(
+                f'<rect x="{x + 5}" y="{y - 12}" width="44" height="13" fill="url(#{self.uid}{name})" stroke="{look.LINE}"/>'
+            )
+            self.out.append(text(x + 54, y, high, 15, colour=look.QUIET, anchor="start"))
+            x += 146
+        self.out.append(f'<rect x="{x - 40}" y="{y - 12}" width="13" height="13" fill="{look.MASKED}"/>')
+        self.out.append(text(x - 22, y, "masked", 15, colour=look.QUIET, anchor="start"))
+
+    def _gradients(self) -> str:
+        maps = {"values": look.VALUES_MAP, "scores": look.SCORES_MAP, "weights": look.WEIGHTS_MAP}
+        return "".join(drawing.gradient(self.uid + name, colours) for name, colours in maps.items())
+
+
+def _style() -> str:
+    """Lighting is a rule, not a redraw: the panel names the moving axis and every edge of that axis lights up."""
+    rules = [".mha-flow .e{fill:none;stroke:none;stroke-width:4.5}"]
+    for axis in look.AXES:
+        here = f'.mha-flow[data-lit~="{axis}"]'
+        rules += [
+            f"{here} .e.a-{axis}{{stroke:{look.LIT}}}",
+            f"{here} tspan.a-{axis}{{text-decoration:underline;text-decoration-thickness:3px}}",
+            f"{here} .s.a-{axis}{{stroke:{look.LIT};stroke-opacity:1;stroke-width:2.4}}",
+            f"{here} .c.a-{axis}{{fill:{look.AXES[axis]}}}",
+            f"{here} .ct.a-{axis}{{fill:{look.PAPER}}}",
+        ]
+    return f"<style>{''.join(rules)}</style>"
+
+
+_STYLE = _style()
