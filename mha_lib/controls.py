@@ -109,7 +109,7 @@ shared = Sizes()
 class _Knob:
     """One slider with its number field; both show one number, whichever of them is used."""
 
-    def __init__(self, label: str, value, least, most, step, changed: Callable):
+    def __init__(self, value, label: str, least, most, step, changed: Callable):
         whole = all(isinstance(number, Integral) for number in (value, least, most, step))
         slider, field = (widgets.IntSlider, widgets.IntText) if whole else (widgets.FloatSlider, widgets.FloatText)
         self._range, self._changed, self._quiet = (least, most), changed, False
@@ -160,27 +160,37 @@ class Panel(widgets.VBox):
     Where a viewer has no kernel, the same output shows a still picture instead.
     """
 
-    def __init__(self, draw: Callable, sizes: Sizes, shown: tuple[str, ...], extras: Mapping, needs: Callable, budget: int):
+    def __init__(
+        self, draw: Callable, sizes: Sizes, shown: tuple[str, ...], extras: Mapping, needs: Callable, budget: int
+    ):
         self._draw, self._sizes, self._needs, self._budget = draw, sizes, needs, budget
         self._waiting, self._result, self._frame = None, None, (1560, 760)
         self._knobs = {
-            name: _Knob(*_first(SLIDERS[name], sizes.values[name]), lambda value, name=name: sizes.set(self, **{name: value}))
+            name: _Knob(sizes.values[name], *SLIDERS[name], lambda value, name=name: sizes.set(self, **{name: value}))
             for name in shown
         }
         self._extras = {name: _control(name, spec, self._extra_moved) for name, spec in extras.items()}
         self.picture = widgets.HTML().add_class("mha-picture")
         self._ways_out = widgets.HBox().add_class("mha-ways-out")
         self._numbers = widgets.HTML().add_class("mha-numbers")
-        self._numbers_button = widgets.ToggleButton(False, description="show the numbers", layout=widgets.Layout(width="auto"))
+        self._numbers_button = widgets.ToggleButton(
+            False, description="show the numbers", layout=widgets.Layout(width="auto")
+        )
         self._numbers_button.observe(lambda change: self._show_numbers(), "value")
         self._presets = widgets.Dropdown(
-            options=[_OWN, *PRESETS], description="sizes", layout=widgets.Layout(width="auto", flex="1 1 300px", max_width="430px")
+            options=[_OWN, *PRESETS],
+            description="sizes",
+            layout=widgets.Layout(width="auto", flex="1 1 300px", max_width="430px"),
         )
         self._presets.observe(self._preset_chosen, "value")
         row = [self._presets] if len(shown) == len(SLIDERS) else []
         row += [getattr(control, "box", control) for control in self._extras.values()] + [self._numbers_button]
         sliders = widgets.Box([knob.box for knob in self._knobs.values()]).add_class("mha-knobs")
-        children = [widgets.HTML(_CSS).add_class("mha-css"), sliders, widgets.HBox(row).add_class("mha-row")]
+        children = [
+            widgets.HTML(look.stylesheet()).add_class("mha-css"),
+            sliders,
+            widgets.HBox(row).add_class("mha-row"),
+        ]
         super().__init__([*children, self._ways_out, self.picture, self._numbers])
         self.add_class("mha-panel")
         sizes.attach(self)
@@ -212,7 +222,7 @@ class Panel(widgets.VBox):
 
     def _preset_chosen(self, change) -> None:
         if change["new"] in PRESETS:
-            self._sizes.set(self, **dict(zip(SLIDERS, PRESETS[change["new"]])))
+            self._sizes.set(self, **dict(zip(SLIDERS, PRESETS[change["new"]], strict=True)))
 
     def _extra_moved(self, value=None) -> None:
         self._redraw()
@@ -253,10 +263,13 @@ class Panel(widgets.VBox):
             given = {**(vars(dims) if dims else {}), "dims": dims}
             given |= {name: control.value for name, control in self._extras.items()}
             with contextlib.redirect_stdout(printed):
-                result = self._draw(**{name: given[name] for name in inspect.signature(self._draw).parameters if name in given})
+                result = self._draw(
+                    **{name: given[name] for name in inspect.signature(self._draw).parameters if name in given}
+                )
             self._result, markup = _shown(result, self._draw, dims, printed.getvalue())
-        except Exception as error:  # noqa: BLE001 - whatever a reader's function raises is told, not thrown
-            return f'<div class="mha-error" role="alert" data-of="{self._sizes.of()}">{_in_plain_words(error, self._draw)}</div>'
+        except Exception as error:  # whatever a reader's function raises is told, not thrown
+            told = _in_plain_words(error, self._draw)
+            return f'<div class="mha-error" role="alert" data-of="{self._sizes.of()}">{told}</div>'
         if self._result is not None:
             self._frame = self._result.width, self._result.height
             lit = " ".join(dict.fromkeys(" ".join(_LIT[name] for name in self._sizes.moved).split()))
@@ -276,7 +289,9 @@ class Panel(widgets.VBox):
         near = sorted(sorted(error.valid, key=lambda count: abs(count - error.n_heads))[:4])
         buttons = []
         for count in near:
-            button = widgets.Button(description="1 head" if count == 1 else f"{count} heads", layout=widgets.Layout(width="auto"))
+            button = widgets.Button(
+                description="1 head" if count == 1 else f"{count} heads", layout=widgets.Layout(width="auto")
+            )
             button.on_click(lambda _, count=count: self._sizes.set(self, n_heads=count))
             buttons.append(button)
         return buttons
@@ -296,7 +311,9 @@ class Panel(widgets.VBox):
         return {**data, "text/html": f"{still}<p><em>{words}</em></p>", "text/plain": alt}, metadata
 
 
-def explore(draw: Callable, *, at: Dims | None = None, needs: Callable | None = None, budget: int = BUDGET, **extras) -> Panel:
+def explore(
+    draw: Callable, *, at: Dims | None = None, needs: Callable | None = None, budget: int = BUDGET, **extras
+) -> Panel:
     """Put a function on the sliders: ``explore(draw)`` as the last line of a cell.
 
     Parameters
@@ -331,11 +348,17 @@ def explore(draw: Callable, *, at: Dims | None = None, needs: Callable | None = 
     >>> panel = explore(lambda tokens: f"{tokens} tokens")
     """
     if not callable(draw):
-        raise TypeError(f"explore takes a function, not {type(draw).__name__}; write explore(draw), without the brackets of a call")
+        raise TypeError(
+            f"explore takes a function, not {type(draw).__name__}; write explore(draw), without the brackets of a call"
+        )
     parameters = inspect.signature(draw).parameters
     offered = [*SLIDERS, "dims", *extras]
     for name, parameter in parameters.items():
-        if name not in offered and parameter.default is parameter.empty and parameter.kind.name not in ("VAR_POSITIONAL", "VAR_KEYWORD"):
+        if (
+            name not in offered
+            and parameter.default is parameter.empty
+            and parameter.kind.name not in ("VAR_POSITIONAL", "VAR_KEYWORD")
+        ):
             raise TypeError(
                 f"no slider for {name!r}: explore knows {', '.join([*SLIDERS, 'dims'])}; "
                 f"for another one give its range, explore({_name(draw)}, {name}=(1, 10))"
@@ -389,11 +412,6 @@ def _remember(panel: Panel) -> None:
 # Controls for the extras
 
 
-def _first(slider: tuple, value: int) -> tuple:
-    label, least, most, step = slider
-    return label, value, least, most, step
-
-
 def _start(spec, default):
     """A range or choice together with where it starts: the parameter's default, where it has one."""
     return spec, None if default is inspect.Parameter.empty else default
@@ -411,14 +429,17 @@ def _control(name: str, spec_and_start, changed: Callable):
         least, most, *step = spec
         whole = all(isinstance(number, Integral) for number in spec)
         step = step[0] if step else 1 if whole else (most - least) / 100
-        return _Knob(label, least if start is None else start, least, most, step, changed)
+        return _Knob(least if start is None else start, label, least, most, step, changed)
     elif isinstance(spec, (list, dict)) and spec:
         options = list(spec.items()) if isinstance(spec, dict) else list(spec)
         values = list(spec.values()) if isinstance(spec, dict) else options
         control = widgets.Dropdown(options=options, value=values[0] if start is None else start, description=label)
         control.layout.width = "auto"
     else:
-        raise TypeError(f"{name}={spec!r} makes no control; give (least, most), (least, most, step), a bool, a list, a dict or a text")
+        raise TypeError(
+            f"{name}={spec!r} makes no control; give (least, most), (least, most, step), a bool, a list, a dict "
+            "or a text"
+        )
     control.observe(lambda change: changed(), "value")
     return control
 
@@ -438,14 +459,18 @@ def _shown(result, draw: Callable, dims: Dims | None, printed: str) -> tuple[Pic
         result = shape_flow(result)
     figure = getattr(result, "figure", None) if not isinstance(result, Picture) else None
     if figure is not None and hasattr(figure, "savefig"):
-        sizes = f" at batch {dims.batch}, tokens {dims.tokens}, width {dims.d_model}, heads {dims.n_heads}" if dims else ""
+        sizes = (
+            f" at batch {dims.batch}, tokens {dims.tokens}, width {dims.d_model}, heads {dims.n_heads}" if dims else ""
+        )
         result = plots.picture(figure, f"Figure drawn by {_name(draw)}{sizes}.")
         if pyplot := sys.modules.get("matplotlib.pyplot"):
             pyplot.close(figure)  # pyplot would keep every figure of every move
     if isinstance(result, Picture):
         return result, below
     if result is None:
-        nothing = f"<p>{html.escape(_name(draw))} returned nothing to show. Let it return a picture, an array or text.</p>"
+        nothing = (
+            f"<p>{html.escape(_name(draw))} returned nothing to show. Let it return a picture, an array or text.</p>"
+        )
         return None, below or nothing
     if isinstance(result, np.ndarray) and result.ndim:
         finite = result[np.isfinite(result)] if result.dtype.kind in "fiu" else result[:0]
@@ -475,10 +500,16 @@ def _leftover(error: HeadsDoNotDivide) -> str:
     each, left = divmod(d_model, n_heads)
     unit, parts, x = 900 / d_model, [], 0.0
     for head in range(min(n_heads, 64) if each else 0):
-        parts.append(f'<rect x="{x:.2f}" width="{max(0.4, each * unit - 1.5):.2f}" height="34" fill="{look.head_colour(head)}"/>')
+        parts.append(
+            f'<rect x="{x:.2f}" width="{max(0.4, each * unit - 1.5):.2f}" height="34" fill="{look.head_colour(head)}"/>'
+        )
         x += each * unit
-    rest = f'<rect x="{x:.2f}" width="{left * unit:.2f}" height="34" fill="none" stroke="{look.LIT}" stroke-width="3" stroke-dasharray="5 4"/>'
-    bar = f'<svg viewBox="-2 -2 904 38" width="100%" style="max-width:904px" aria-hidden="true">{"".join(parts)}{rest}</svg>'
+    parts.append(
+        f'<rect x="{x:.2f}" width="{left * unit:.2f}" height="34" fill="none" stroke="{look.LIT}" stroke-width="3" '
+        'stroke-dasharray="5 4"/>'
+    )
+    size = 'viewBox="-2 -2 904 38" width="100%" style="max-width:904px"'
+    bar = f'<svg {size} aria-hidden="true">{"".join(parts)}</svg>'
     fit = f"{n_heads} heads of {each} take {n_heads * each}; {left} of {d_model} features are left over."
     return f"<p><b>{html.escape(str(error))}.</b></p>{bar}<p>{fit}</p>"
 
@@ -495,33 +526,6 @@ def _too_large(dims: Dims, needed: int, budget: int) -> str:
         if array.step not in seen:
             seen.add(array.step)
             rows.append([array.step, array.shape, ", ".join(array.axes), in_words(array.nbytes())])
-    return words + table(["step", "shape", "axes", "bytes in float32"], rows, f"d_k = {dims.d_model} / {dims.n_heads} = {dims.d_k}")
-
-
-_CSS = f"""<style>
-.mha-panel {{ background:{look.PAPER}; color:{look.INK}; border:1px solid {look.LINE}; border-radius:10px; padding:12px 14px;
-  max-width:1600px; overflow:hidden; --jp-widgets-label-color:{look.INK}; --jp-widgets-color:{look.INK};
-  --jp-widgets-input-color:{look.INK}; --jp-widgets-input-background-color:{look.PAPER}; --jp-ui-font-color1:{look.INK};
-  --jp-content-font-color1:{look.INK}; --jp-layout-color2:#eceff3; --jp-widgets-inline-label-width:58px; }}
-.mha-css {{ display:none !important }}
-.mha-panel .widget-label {{ font-size:15px; font-weight:600 }}
-.mha-knobs {{ display:grid; grid-template-columns:repeat(auto-fit,minmax(min(100%,330px),1fr)); gap:4px 28px; overflow:visible }}
-.mha-knob {{ align-items:center; overflow:visible; flex:1 1 330px }}
-.mha-field .widget-label {{ position:absolute; width:1px; height:1px; min-width:0; overflow:hidden; clip-path:inset(50%); margin:0; padding:0 }}
-.mha-field input {{ font-size:15px; height:28px }}
-.mha-panel .widget-slider .slider-container {{ overflow:visible }}
-.mha-panel .noUi-handle {{ width:24px !important; height:24px !important; top:-11px !important; right:-12px !important; border-radius:12px }}
-.mha-panel .noUi-handle:focus-visible, .mha-panel button:focus-visible, .mha-panel select:focus-visible, .mha-panel input:focus-visible
-  {{ outline:3px solid {look.LIT} !important; outline-offset:2px }}
-{"".join(f'.mha-knob-{axis} .widget-label {{ color:{colour} }} .mha-knob-{axis} .noUi-connect {{ background:{colour} !important }} ' for axis, colour in look.AXES.items())}
-.mha-row {{ flex-flow:row wrap; gap:4px 18px; align-items:center; overflow:visible; margin-top:4px }}
-.mha-row select, .mha-row button {{ font-size:14px; min-height:28px }}
-.mha-ways-out button {{ font-weight:600; min-height:30px }}
-.mha-picture .widget-html-content, .mha-numbers .widget-html-content {{ line-height:1.45; font-size:15px; overflow-x:auto }}
-.mha-notice {{ display:flex; align-items:center; justify-content:center; box-sizing:border-box; padding:10px 24px; min-height:200px; background:#f6f7f9; border-radius:8px; font-size:17px }}
-.mha-notice > div {{ max-width:960px; width:100% }}
-.mha-error {{ padding:14px 20px; border-left:6px solid {look.LIT}; background:#fff5ef; font-size:16px }}
-.mha-panel table {{ border-collapse:collapse; font-size:15px; margin:6px 0; color:{look.INK} }}
-.mha-panel th, .mha-panel td {{ text-align:left; padding:2px 16px 2px 0; border-bottom:1px solid {look.LINE}; background:none }}
-.mha-panel caption {{ text-align:left; font-weight:600; padding:4px 0 }}
-</style>"""
+    return words + table(
+        ["step", "shape", "axes", "bytes in float32"], rows, f"d_k = {dims.d_model} / {dims.n_heads} = {dims.d_k}"
+    )

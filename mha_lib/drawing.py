@@ -103,5 +103,7 @@ def svg(width: int, height: int, body: str, defs: str = "", kind: str = "") -> s
 def gradient(name: str, colours: str) -> str:
     """A colour map as a gradient, for a legend; goes into the ``<defs>``."""
     steps = palette(colours, 9)
-    stops = "".join(f'<stop offset="{i / 8:.3f}" stop-color="rgb{tuple(map(int, rgb))}"/>' for i, rgb in enumerate(steps))
+    stops = "".join(
+        f'<stop offset="{i / 8:.3f}" stop-color="rgb{tuple(map(int, rgb))}"/>' for i, rgb in enumerate(steps)
+    )
     return f'<linearGradient id="{name}">{stops}</linearGradient>'

@@ -7,6 +7,9 @@ protanopia, deuteranopia and tritanopia (a test measures it).
 
 from __future__ import annotations
 
+from functools import cache
+from importlib import resources
+
 #: One colour per head, on white at least 3 : 1. Head 8 starts again at the first; its number tells it apart.
 HEADS = ("#2222bb", "#bb8800", "#227766", "#ff0088", "#6699bb", "#992200", "#8855ff", "#662255")
 
@@ -51,3 +54,12 @@ TITLE_POINTS, LABEL_POINTS, TICK_POINTS = 15, 12, 11
 def head_colour(head: int) -> str:
     """Colour of head number ``head``, counted from 0."""
     return HEADS[head % len(HEADS)]
+
+
+@cache
+def stylesheet() -> str:
+    """The style of panels and questions, look.css, with the colours above as its variables; a ``<style>`` element."""
+    colours = {"ink": INK, "quiet": QUIET, "line": LINE, "paper": PAPER, "lit": LIT, **AXES}
+    variables = ";".join(f"--mha-{name.replace('_', '-')}:{colour}" for name, colour in colours.items())
+    rules = resources.files(__package__).joinpath("look.css").read_text(encoding="utf-8")
+    return f"<style>.mha-panel,.mha-predict{{{variables}}}\n{rules}</style>"

@@ -215,4 +215,6 @@ def _head_grid_numbers(weights: np.ndarray) -> str:
         query, key = np.unravel_index(np.nanargmax(one), one.shape)
         rows.append([head, f"{one[query, key]:.3f}", query, key, f"{entropy:.3f}"])
     header = ["head", "largest weight", "its query", "its key", "mean entropy of a row, nats"]
-    return table(header, rows, f"The heads in numbers; an even row has an entropy of {math.log(weights.shape[2]):.3f} nats")
+    return table(
+        header, rows, f"The heads in numbers; an even row has an entropy of {math.log(weights.shape[2]):.3f} nats"
+    )

@@ -49,7 +49,10 @@ def layer(dims: Dims, seed: int = 0) -> MultiHead:
 
 
 def inputs(dims: Dims, seed: int = 0) -> np.ndarray:
-    """Unit normal tokens, ``(batch, tokens, d_model)``, in float32. On the sliders a size cuts or adds; it never redraws."""
+    """Unit normal tokens, ``(batch, tokens, d_model)``, in float32.
+
+    On the sliders, a smaller size cuts the numbers of a larger one; nothing is drawn anew.
+    """
     batch, tokens, d_model = dims.batch, dims.tokens, dims.d_model
     if batch <= _SAMPLES and tokens <= _LONGEST and d_model <= _WIDEST:
         return _block(seed, 4).reshape(_SAMPLES, _LONGEST, _WIDEST)[:batch, :tokens, :d_model]

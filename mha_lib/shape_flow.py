@@ -32,6 +32,22 @@ def _feature_step(d_model: int, d_k: int) -> int:
     return next((step for step in range(wanted, d_k + 1) if d_k % step == 0), wanted if d_k > 2 * wanted else d_k)
 
 
+#: Pixels between a column and the next: room for the fan of wires before and after the lanes.
+_GAPS = {
+    "input": 48,
+    "project": 96,
+    "split": 26,
+    "score": 20,
+    "scale": 20,
+    "mask": 20,
+    "normalise": 24,
+    "mix": 68,
+    "merge": 46,
+}
+#: A column is never narrower than its words; 118 pixels where nothing else is said.
+_WORDS = {"split": 136, "score": 80, "scale": 80, "mask": 80, "normalise": 112, "mix": 112}
+
+
 class _Layout:
     """Where everything goes: pixels for one token and one feature, the lanes, and the span of every column.
 
@@ -47,14 +63,11 @@ class _Layout:
         Left and right end of the lanes.
     """
 
-    #: Pixels between a column and the next: room for the fan of wires before and after the lanes.
-    _GAPS = {"input": 48, "project": 96, "split": 26, "score": 20, "scale": 20, "mask": 20, "normalise": 24, "mix": 68, "merge": 46}
-    #: A column is never narrower than its words.
-    _WORDS = {"split": 124, "score": 76, "scale": 76, "mask": 76, "normalise": 106, "mix": 98}
-
     def __init__(self, trace: Trace):
         _, n_heads, t_q, t_k = trace["scores"].shape
-        wide = {step: trace[name].shape[2] for step, name in (("input", "x"), ("merge", "merged"), ("output", "output"))}
+        wide = {
+            step: trace[name].shape[2] for step, name in (("input", "x"), ("merge", "merged"), ("output", "output"))
+        }
         wide["project"] = max(trace[name].shape[2] for name in "qkv")
         d_k, d_v = trace["q_heads"].shape[3], trace["v_heads"].shape[3]
         self.lanes = list(range(n_heads)) if n_heads <= _MOST_LANES else [*range(_MOST_LANES - 2), None, n_heads - 1]
@@ -70,8 +83,8 @@ class _Layout:
             return {**drawn, **lane, **maps}
 
         def total(feature: float) -> float:
-            slots = (max(width, self._WORDS.get(step, 106)) for step, width in widths(feature).items())
-            return sum(slots) + sum(self._GAPS.values())
+            slots = (max(width, _WORDS.get(step, 118)) for step, width in widths(feature).items())
+            return sum(slots) + sum(_GAPS.values())
 
         # The widest feature that still fits the page; the page is wide enough for the words alone.
         least, most = 0.0, 190.0 / max(wide.values())
@@ -81,13 +94,13 @@ class _Layout:
         self.feature = least
         self.spans, x, drawn = {}, _MARGIN + (WIDTH - 2 * _MARGIN - 12 - total(self.feature)) / 2, widths(self.feature)
         for step in ("input", "project", "split", "score", "scale", "mask", "normalise", "mix", "merge", "output"):
-            slot = max(drawn[step], self._WORDS.get(step, 106))
+            slot = max(drawn[step], _WORDS.get(step, 118))
             self.spans[step] = (x + (slot - drawn[step]) / 2, x + (slot + drawn[step]) / 2)
             if step == "split":
                 left = x - 36
             if step == "mix":
                 right = x + slot + 4
-            x += slot + self._GAPS.get(step, 0)
+            x += slot + _GAPS.get(step, 0)
         self.lanes_at = (left, right)
         self.every_token = max(1, math.ceil(tallest / min(32, max(4, tallest * self.token / 1.5))))
         self.every_feature = _feature_step(wide["project"], d_k)
@@ -143,7 +156,8 @@ def _alt(trace: Trace) -> str:
         f"Shape flow of one layer: batch {batch}, {tokens}, width {shape['x'][2]}, heads {n_heads}, "
         f"d_k {trace.setting.d_k}. Input {shape['x']}. Project gives q {shape['q']}, k {shape['k']}, v {shape['v']}. "
         f"Split gives q {shape['q_heads']}, k {shape['k_heads']}, v {shape['v_heads']}. "
-        f"Score gives {shape['scores']}, {trace['scores'].size:,} numbers. Scale multiplies by {trace.setting.scale:.4g}. "
+        f"Score gives {shape['scores']}, {trace['scores'].size:,} numbers. "
+        f"Scale multiplies by {trace.setting.scale:.4g}. "
         f"Mask: {seen}. Normalise is a softmax over keys, weights from 0 to 1. Mix gives {shape['mixed']}, "
         f"merge {shape['merged']}, output {shape['output']}."
     )
@@ -152,11 +166,16 @@ def _alt(trace: Trace) -> str:
 def _numbers(trace: Trace) -> str:
     rows = []
     for entry in trace:
-        values = entry.array[np.isfinite(entry.array)]
-        spread = f"{values.std():.3g}" if values.size else "–"
+        spread = f"{_spread(entry.array):.3g}"
         rows.append([entry.step, entry.name, entry.array.shape, ", ".join(entry.axes), f"{entry.array.size:,}", spread])
     header = ["step", "array", "shape", "axes", "numbers", "standard deviation"]
     return table(header, rows, "Every array of this forward pass")
+
+
+def _spread(values: np.ndarray) -> float:
+    """Standard deviation of the finite values; masked scores do not count."""
+    finite = values[np.isfinite(values)]
+    return float(finite.std()) if finite.size else 0.0
 
 
 def _share_kept(trace: Trace) -> float:
@@ -190,7 +209,7 @@ class _Drawing:
         """
         every_t, every_f = self.layout.every_token, self.layout.every_feature
         array = lambda name: self.trace[name][self.sample]  # noqa: E731
-        spread = lambda name: 2.5 * float(np.nanstd(np.where(np.isfinite(array(name)), array(name), np.nan)) or 1)  # noqa: E731
+        spread = lambda name: 2.5 * (_spread(array(name)) or 1.0)  # noqa: E731
 
         def coloured(name, step_down, step_across, low=None, high=None, colours=look.VALUES_MAP):
             values = array(name)[..., ::step_down, ::step_across]
@@ -201,7 +220,7 @@ class _Drawing:
         wide = [coloured(name, every_t, every_f) for name in names]
         rows = max(block.shape[0] for block in wide)
         self.wide_window, at = {}, 0
-        for name, block in zip(names, wide):
+        for name, block in zip(names, wide, strict=True):
             self.wide_window[name] = (at, 0, block.shape[1], block.shape[0])
             at += block.shape[1]
         wide = np.concatenate([np.pad(b, ((0, rows - len(b)), (0, 0), (0, 0))) for b in wide], axis=1)
@@ -238,7 +257,8 @@ class _Drawing:
         """A window of an image in a frame; its left edge is the token axis, its top edge the axis ``across``."""
         self.out.append(
             drawing.window(self.uid + letter, part, x, y, w, h)
-            + f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" fill="none" stroke="{stroke}" stroke-width="1.6"/>'
+            + f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" fill="none" '
+            f'stroke="{stroke}" stroke-width="1.6"/>'
             f'<path class="e a-tokens" d="M{x - 4:.1f} {y:.1f}v{h:.1f}"/>'
             f'<path class="e a-{across}" d="M{x:.1f} {y - 4:.1f}h{w:.1f}"/>'
         )
@@ -307,7 +327,11 @@ class _Drawing:
     def _lane_blocks(self) -> None:
         spans, layout = self.layout.spans, self.layout
         x = spans["split"][0]
-        for name, size, tokens in (("q_heads", self.d_k, self.t_q), ("k_heads", self.d_k, self.t_k), ("v_heads", self.d_v, self.t_k)):
+        for name, size, tokens in (
+            ("q_heads", self.d_k, self.t_q),
+            ("k_heads", self.d_k, self.t_k),
+            ("v_heads", self.d_v, self.t_k),
+        ):
             w = size * layout.feature
             self._column(name, x, w, tokens, "d_k")
             self.out.append(text(x + w / 2, _TOP - 9, name[0], 16, weight=700))
@@ -357,7 +381,12 @@ class _Drawing:
         put(text(_MARGIN, 42, self.title, 28, weight=700, anchor="start"))
         x = _MARGIN
         tokens = f"{self.t_q:,}" if self.t_q == self.t_k else f"{self.t_q:,} and {self.t_k:,}"
-        for name, value in (("batch", self.batch), ("tokens", tokens), ("width", f"{self.d_in:,}"), ("heads", self.n_heads)):
+        for name, value in (
+            ("batch", self.batch),
+            ("tokens", tokens),
+            ("width", f"{self.d_in:,}"),
+            ("heads", self.n_heads),
+        ):
             words, colour = f"{name} {value}", look.AXES[name]
             w = 10 * len(words) + 30
             put(
@@ -367,7 +396,8 @@ class _Drawing:
             put(text(x + w / 2, 83, words, 18, weight=600, colour=colour, extra=f' class="ct a-{name}"'))
             x += w + 10
         total = self.n_heads * self.d_k
-        d_k = f'<tspan class="a-d_k" fill="{look.AXES["d_k"]}" font-weight="600">d_k = {total} / {self.n_heads} = {self.d_k}</tspan>'
+        share = f"d_k = {total} / {self.n_heads} = {self.d_k}"
+        d_k = f'<tspan class="a-d_k" fill="{look.AXES["d_k"]}" font-weight="600">{share}</tspan>'
         root = f" = 1/√{self.d_k}" if self._standard_scale() else ""
         put(text(x + 10, 83, f"{d_k}  ·  scores × {setting.scale:.4g}{root}", 18, colour=look.QUIET, anchor="start"))
 
@@ -390,8 +420,8 @@ class _Drawing:
         }
         for number, (step, span) in enumerate(self.layout.spans.items()):
             before = f'<tspan fill="{look.QUIET}" font-weight="400">{number} </tspan>' if number else ""
-            self.out.append(text(sum(span) / 2, 132, before + step, 18, weight=700))
-            self.out.append(text(sum(span) / 2, 154, notes[step], 16, colour=look.QUIET))
+            self.out.append(text(sum(span) / 2, 132, before + step, 19, weight=700))
+            self.out.append(text(sum(span) / 2, 154, notes[step], 17, colour=look.QUIET))
 
     def _shapes(self) -> None:
         """Below every column the shape of what it holds; one for the four maps, which share it."""
@@ -402,7 +432,7 @@ class _Drawing:
         def put(step: str, parts, before: str = "", after: str = "") -> None:
             quiet = f'<tspan font-weight="400" fill="{look.QUIET}">'
             words = (f"{quiet}{before}</tspan>" if before else "") + _shape(parts)
-            self.out.append(text(sum(spans[step]) / 2, y, words, 17, weight=600))
+            self.out.append(text(sum(spans[step]) / 2, y, words, 19, weight=600))
 
         same = trace["q"].shape == trace["k"].shape == trace["v"].shape
         put("input", [*wide, (self.d_in, "width")])
@@ -412,14 +442,16 @@ class _Drawing:
         put("merge", [*wide, (trace["merged"].shape[2], "width")])
         put("output", [*wide, (trace["output"].shape[2], "width")])
         left, right = spans["score"][0], spans["normalise"][1]
-        self.out.append(f'<path d="M{left:.1f} {y - 25}v6H{right:.1f}v-6" fill="none" stroke="{look.LINE}" stroke-width="1.6"/>')
+        self.out.append(
+            f'<path d="M{left:.1f} {y - 25}v6H{right:.1f}v-6" fill="none" stroke="{look.LINE}" stroke-width="1.6"/>'
+        )
         pairs = _shape([*heads, (self.t_k, "tokens")])
-        self.out.append(text((left + right) / 2, y, pairs, 17, weight=600))
-        self.out.append(text((left + right) / 2, y + 23, self._spread(), 15, colour=look.QUIET))
+        self.out.append(text((left + right) / 2, y, pairs, 19, weight=600))
+        self.out.append(text((left + right) / 2, y + 23, self._spread(), 17, colour=look.QUIET))
 
     def _spread(self) -> str:
         """What the scale and the softmax did to the numbers, measured."""
-        score, scaled = (np.std(self.trace[name][self.sample]) for name in ("scores", "scaled"))
+        score, scaled = (_spread(self.trace[name][self.sample]) for name in ("scores", "scaled"))
         largest = self.trace["weights"][self.sample].max()
         in_short = lambda value: f"{value:.2f}" if value < 10 else f"{value:.1f}"  # noqa: E731
         return f"spread {in_short(score)} → {in_short(scaled)} · largest weight {largest:.2f}"
@@ -431,12 +463,13 @@ class _Drawing:
         drawn = f"drawn: sample {self.sample} of {self.batch}"
         for step, what in ((self.layout.every_token, "token"), (self.layout.every_feature, "feature")):
             drawn += f", 1 {what} in {step}" if step > 1 else ""
-        self.out.append(text(_MARGIN, y, f"{facts}  ·  {drawn}", 15, colour=look.QUIET, anchor="start"))
+        self.out.append(text(_MARGIN, y, f"{facts}  ·  {drawn}", 16, colour=look.QUIET, anchor="start"))
         x = WIDTH - _MARGIN - 480
         for name, low, high in (("values", "−", "+"), ("scores", "−", "+"), ("weights", "0", "1")):
             self.out.append(text(x, y, f"{name} {low}", 15, colour=look.QUIET, anchor="end"))
             self.out.append(
-                f'<rect x="{x + 5}" y="{y - 12}" width="44" height="13" fill="url(#{self.uid}{name})" stroke="{look.LINE}"/>'
+                f'<rect x="{x + 5}" y="{y - 12}" width="44" height="13" fill="url(#{self.uid}{name})" '
+                f'stroke="{look.LINE}"/>'
             )
             self.out.append(text(x + 54, y, high, 15, colour=look.QUIET, anchor="start"))
             x += 146

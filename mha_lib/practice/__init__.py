@@ -1,0 +1,1 @@
+"""What makes a reader think before reading on: so far, predictions."""
