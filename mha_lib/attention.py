@@ -586,9 +586,12 @@ class MultiHead:
             raise ValueError(
                 f"{self.n_heads} heads cannot share {self.n_kv_heads} key/value heads evenly; {fit} would do"
             )
-        for weight, heads in ((self.w_q, self.n_heads), (self.w_v, self.n_kv_heads)):
-            if weight.shape[1] % heads:
-                raise HeadsDoNotDivide(weight.shape[1], heads)
+        if self.w_q.shape[1] % self.n_heads:
+            raise HeadsDoNotDivide(self.w_q.shape[1], self.n_heads)
+        if self.w_v.shape[1] % self.n_kv_heads:
+            raise ValueError(
+                f"w_v makes {self.w_v.shape[1]} columns; {self.n_kv_heads} value heads cannot share them evenly"
+            )
         if self.w_k.shape[1] != self.d_k * self.n_kv_heads:
             raise ValueError(
                 f"w_k makes {self.w_k.shape[1]} columns; {self.n_kv_heads} key heads as wide as the query heads "

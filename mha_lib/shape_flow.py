@@ -11,6 +11,7 @@ light to send, crisp on a projector, and its text stays text.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 
 import numpy as np
 
@@ -199,6 +200,11 @@ class _Drawing:
         self.d_in, self.d_k, self.d_v = trace["x"].shape[2], trace["q_heads"].shape[3], trace["v_heads"].shape[3]
         self.middle = (_TOP + _FLOOR) / 2
         self.out: list[str] = []
+        # Frames, bands and edges are gathered by colour or axis and drawn as one path each: a page of
+        # few elements is parsed and laid out in half the time.
+        self.frames: dict[str, list[str]] = defaultdict(list)
+        self.bands: dict[str, list[str]] = defaultdict(list)
+        self.edges: dict[str, list[str]] = defaultdict(list)
 
     # -- pixels -------------------------------------------------------------------------------
 
@@ -255,13 +261,20 @@ class _Drawing:
 
     def _block(self, letter, part, x, y, w, h, stroke, across) -> None:
         """A window of an image in a frame; its left edge is the token axis, its top edge the axis ``across``."""
-        self.out.append(
-            drawing.window(self.uid + letter, part, x, y, w, h)
-            + f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" fill="none" '
-            f'stroke="{stroke}" stroke-width="1.6"/>'
-            f'<path class="e a-tokens" d="M{x - 4:.1f} {y:.1f}v{h:.1f}"/>'
-            f'<path class="e a-{across}" d="M{x:.1f} {y - 4:.1f}h{w:.1f}"/>'
-        )
+        self.out.append(drawing.window(self.uid + letter, part, x, y, w, h))
+        self.frames[stroke].append(f"M{x:.1f} {y:.1f}h{w:.1f}v{h:.1f}h{-w:.1f}z")
+        self.edges["tokens"].append(f"M{x - 4:.1f} {y:.1f}v{h:.1f}")
+        self.edges[across].append(f"M{x:.1f} {y - 4:.1f}h{w:.1f}")
+
+    def _gathered(self) -> str:
+        """The paths that were gathered while the blocks were placed."""
+        out = [f'<path d="{"".join(parts)}" fill="{colour}"/>' for colour, parts in self.bands.items()]
+        out += [
+            f'<path d="{"".join(parts)}" fill="none" stroke="{colour}" stroke-width="1.6"/>'
+            for colour, parts in self.frames.items()
+        ]
+        out += [f'<path class="e a-{axis}" d="{"".join(parts)}"/>' for axis, parts in self.edges.items()]
+        return "".join(out)
 
     def _column(self, name: str, x: float, w: float, tokens: int, across: str) -> None:
         """One block in every lane."""
@@ -281,7 +294,8 @@ class _Drawing:
         self._lane_blocks()
         self._words()
         self._legend()
-        return drawing.svg(WIDTH, HEIGHT, _STYLE + "".join(self.out), images + self._gradients(), "mha-flow")
+        body = _STYLE + "".join(self.out) + self._gathered()
+        return drawing.svg(WIDTH, HEIGHT, body, images + self._gradients(), "mha-flow")
 
     def _lanes(self) -> None:
         """The coloured strip of every head, with its number, and a bracket that is the head axis."""
@@ -300,7 +314,7 @@ class _Drawing:
             )
             self.out.append(text(left + 17, y + h / 2 + 5.5, head, 17, weight=700))
         half = len(self.layout.lanes) * self.layout.pitch / 2 - 1.5
-        self.out.append(f'<path class="e a-heads" d="M{left:.1f} {self.middle - half:.1f}v{2 * half:.1f}"/>')
+        self.edges["heads"].append(f"M{left:.1f} {self.middle - half:.1f}v{2 * half:.1f}")
 
     def _wide_blocks(self) -> None:
         """Input, q, k and v before the split, merge and output, and the wires between them."""
@@ -357,11 +371,9 @@ class _Drawing:
         count = self.trace["k_heads"].shape[1] if shared else self.n_heads
         group = self.n_heads // count
         for head in range(count if count <= 64 else 0):
-            self.out.append(
-                f'<rect x="{x + head * width / count:.1f}" y="{y - 3:.1f}" width="{max(0.5, width / count - 0.8):.1f}" '
-                f'height="5" fill="{look.head_colour(head * group)}"/>'
-            )
-        self.out.append(f'<path class="e a-heads" d="M{x:.1f} {y - 7:.1f}h{width:.1f}"/>')
+            left, wide = x + head * width / count, max(0.5, width / count - 0.8)
+            self.bands[look.head_colour(head * group)].append(f"M{left:.1f} {y - 3:.1f}h{wide:.1f}v5h{-wide:.1f}z")
+        self.edges["heads"].append(f"M{x:.1f} {y - 7:.1f}h{width:.1f}")
 
     def _wire(self, x0: float, y0: float, x1: float, y1: float, colour: str) -> None:
         bend = (x1 - x0) / 2

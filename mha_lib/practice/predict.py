@@ -119,7 +119,7 @@ def shape(question: str, truth: Sequence[int], why: str, axes: Sequence[str] = (
         )
         return verdict, _side_by_side([(names[i], at(yours, i), at(truth, i)) for i in range(count)])
 
-    field = widgets.Text(placeholder="for example 2, 10, 512", description="shape")
+    field = widgets.Text(placeholder="sizes, with commas", description="shape")
     return Prediction(question, field, read, compare, str(truth), why)
 
 
