@@ -21,12 +21,14 @@ import random
 import statistics
 import sys
 import tempfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(CHECKOUT / "tests"))
 
+import psutil  # noqa: E402
 from browser.driver import BrowserMissing, OpenNotebook, lab_and_browser  # noqa: E402
 from browser.stand_in import notebook  # noqa: E402
 
@@ -170,51 +172,57 @@ CLOCK = """
   const images = holders => holders.flatMap(holder => mha.all("img, image", holder)).filter(image => image.decode);
   const handleOf = (panel, label) => {
     const root = mha.panels()[panel] || document.querySelector(".widget-interact");
-    return mha.handles(root).find(handle =>
+    return root && mha.handles(root).find(handle =>
       handle.closest(".widget-slider").querySelector(".widget-label").textContent.trim() === label);
   };
 
-  // Get ready for one key press; the promise `landed` is for the frame that shows its picture.
+  // Was the picture drawn for other sizes than the sliders say? Cheap, as the clock is running.
+  const behind = (place, sliders) => {
+    const of = place.querySelector("[data-of]")?.dataset.of.split(",");
+    return of && sliders.some(([at, handle]) => Number(of[at]) !== Number(handle.getAttribute("aria-valuenow")));
+  };
+
+  // Get ready for one key press, and say on the console when the frame that shows its picture is there.
   function arm(panel, label, watchFrames) {
     const places = holders(panel), handle = handleOf(panel, label);
     handle.focus({preventScroll: true});
     const before = handle.getAttribute("aria-valuenow");
     const frames = {waiting: 0, blank: 0, undecoded: 0, jumps: 0};
     let pressed = null, changed = null, decoded = false;
+    const sliders = mha.SIZES.map((size, at) => [at, handleOf(panel, size)]).filter(([, handle]) => handle);
     const heights = places.map(place => place.getBoundingClientRect().height);
     const listener = event => { pressed = event.timeStamp; };
     window.addEventListener("keydown", listener, {capture: true, once: true});
-    p2p.landed = new Promise((land, fail) => {
-      const late = setTimeout(() => fail(new Error(`no new picture 20 s after a key on ${label}, now ` +
-        handle.getAttribute("aria-valuenow") + ", before " + before)), 20000);
-      const observer = new MutationObserver(records => {
-        if (pressed === null || changed !== null) return;
-        // An emptied output is not yet a picture, nor is a picture drawn for other sizes than the sliders say.
-        const fresh = records.some(record => record.type === "attributes" || [...record.addedNodes]
-          .some(node => node.nodeType === 1));
-        // It may not have its size yet: a picture is loaded after its element is there.
-        if (!fresh || !places.some(place => place.querySelector("svg, img, canvas, .mha-notice"))) return;
-        if (mha.panels()[panel] && mha.describe(panel).views.length && mha.outOfStep(panel)) return;
-        changed = performance.now();
-        observer.disconnect();
-        Promise.all(images(places).map(image => image.decode().catch(() => {}))).then(() => {
-          decoded = true;
-          requestAnimationFrame(() => {
-            // The task after a frame: by then that frame has been laid out and painted.
-            const channel = new MessageChannel();
-            channel.port1.onmessage = () => {
-              clearTimeout(late);
-              land({total: performance.now() - pressed, inPage: changed - pressed, frames,
-                moved: handle.getAttribute("aria-valuenow") !== before});
-            };
-            channel.port2.postMessage(0);
-          });
+    const say = what => console.log("p2p " + JSON.stringify(what));
+    const late = setTimeout(() => say({late: `no new picture 15 s after a key on ${label}, now ` +
+      handle.getAttribute("aria-valuenow") + ", before " + before}), 15000);
+    const observer = new MutationObserver(records => {
+      if (pressed === null || changed !== null) return;
+      // An emptied output is not yet a picture, nor is a picture drawn for other sizes than the sliders say.
+      const fresh = records.some(record => record.type === "attributes" || [...record.addedNodes]
+        .some(node => node.nodeType === 1));
+      // It may not have its size yet: a picture is loaded after its element is there.
+      if (!fresh || !places.some(place => place.querySelector("svg, img, canvas, .mha-notice"))) return;
+      if (places.some(place => behind(place, sliders))) return;
+      changed = performance.now();
+      observer.disconnect();
+      Promise.all(images(places).map(image => image.decode().catch(() => {}))).then(() => {
+        decoded = true;
+        requestAnimationFrame(() => {
+          // The task after a frame: by then that frame has been laid out and painted.
+          const channel = new MessageChannel();
+          channel.port1.onmessage = () => {
+            clearTimeout(late);
+            say({total: performance.now() - pressed, inPage: changed - pressed, frames,
+              moved: handle.getAttribute("aria-valuenow") !== before});
+          };
+          channel.port2.postMessage(0);
         });
       });
-      for (const place of places)
-        observer.observe(place, {childList: true, subtree: true, attributes: true,
-          attributeFilter: ["src", "href", "data-of"]});
     });
+    for (const place of places)
+      observer.observe(place, {childList: true, subtree: true, attributes: true,
+        attributeFilter: ["src", "href", "data-of"]});
     // Right before each frame: is there a picture in it, and is the place as high as it was?
     const sample = () => {
       if (pressed !== null) {
@@ -264,7 +272,7 @@ class Tab:
             .scrollIntoView({block: "start"}); return mha.nextFrame(); }""", panel)
 
     def set_sizes(self, row: Row) -> None:
-        """Type the sizes a row starts from, and leave the moving slider one step below its end if it is at it."""
+        """Bring the sliders to the sizes a row starts from."""
         if not row.sizes:
             return
         self.show(row.panel)
@@ -278,17 +286,35 @@ class Tab:
                 self.page.evaluate("([panel, at]) => mha.focus(panel, 'fields', at)", [row.panel, slider["field"]])
                 self.page.keyboard.type(str(value))
                 self.page.keyboard.press("Enter")
-            answer = self.page.evaluate("panel => mha.follow(panel, {}, 20000)", row.panel)
+            # The field tells the kernel, the kernel the slider: until then the panel is in step with the old size.
+            wanted = {} if value == "max" else {"slider": slider["at"], "value": value}
+            answer = self.page.evaluate("([panel, wanted]) => mha.follow(panel, wanted, 20000)", [row.panel, wanted])
             if answer["problem"]:
                 raise RuntimeError(f"{row.name}: {answer['problem']}")
+        # At the ends width and heads may not divide; the picture is wanted, not the notice.
+        while answer["state"]["views"][0]["notice"] and row.sizes.get("heads") == "max":
+            heads = next(slider for slider in answer["state"]["sliders"] if slider["label"] == "heads")
+            if heads["now"] == 1:
+                break
+            self.page.evaluate("([panel, at]) => mha.focus(panel, 'handles', at)", [row.panel, heads["at"]])
+            self.page.keyboard.press("ArrowLeft")
+            answer = self.page.evaluate("panel => mha.follow(panel, {}, 20000)", row.panel)
         view = answer["state"]["views"][0]
         row.note = f"at {view['of']}" + (", a notice instead of the picture" if view["notice"] else "")
 
-    def press(self, row: Row, key: str, watch_frames: bool) -> dict:
+    def press(self, row: Row, key: str, watch_frames: bool, pause: float = 0.1) -> dict:
+        """One key press, from rest to rest."""
         self.page.evaluate("([panel, label, watch]) => p2p.arm(panel, label, watch)",
                            [row.panel, row.slider, watch_frames])
-        self.page.keyboard.press(key)
-        landed = self.page.evaluate("() => p2p.landed")
+        time.sleep(pause)
+        # While the clock runs the page is not asked for anything: it says by itself when it is done. The key goes up
+        # after that, as those who hold it down for a moment do.
+        with self.page.expect_console_message(lambda message: message.text.startswith("p2p ")) as said:
+            self.page.keyboard.down(key)
+        self.page.keyboard.up(key)
+        landed = json.loads(said.value.text.removeprefix("p2p "))
+        if "late" in landed:
+            raise RuntimeError(f"{row.name}: {landed['late']}")
         # The next press waits until this one is over for every panel and for the kernel.
         self.page.evaluate("() => p2p.over()")
         return landed
@@ -346,10 +372,9 @@ def measure(rows: list[Row], tabs: dict[str, Tab], presses: int, rounds: int, rn
             there, back = tab.keys(row)
             count = 4 if part < 0 else max(2, round(presses * row.share / rounds / 2) * 2)
             for press in range(count):
-                # Not in step with the screen's 60 Hz, as people are not.
-                tab.page.wait_for_timeout(rng.uniform(20, 60))
                 watch = part < 0 or press < 2  # sampling frames costs a little; a few presses are enough
-                landed = tab.press(row, back if press % 2 else there, watch)
+                # Not in step with the screen's 60 Hz, as people are not.
+                landed = tab.press(row, back if press % 2 else there, watch, rng.uniform(0.08, 0.16))
                 if not landed["moved"]:
                     raise RuntimeError(f"{row.name}: a key did not move the slider")
                 if watch:
@@ -382,7 +407,8 @@ def percentile(times: list[float], share: float) -> float:
 def table(rows: list[Row]) -> str:
     medians = {row.name: statistics.median(row.times) for row in rows}
     floor, naive = medians.get("floor"), medians.get("naive, tokens")
-    head = ["", "presses", "median ms", "p95 ms", "middle half", "in page ms", "× floor", "naive ÷ it", "flicker", ""]
+    head = ["", "presses", "median ms", "p95 ms", "middle half", "quickest tenth", "in page ms", "× floor",
+            "naive ÷ it", "flicker", ""]
     lines = [head]
     for row in rows:
         median = medians[row.name]
@@ -390,13 +416,14 @@ def table(rows: list[Row]) -> str:
         lines.append([
             row.name, str(len(row.times)), f"{median:.1f}", f"{percentile(row.times, 0.95):.1f}",
             f"{percentile(row.times, 0.25):.1f}–{percentile(row.times, 0.75):.1f}",
+            f"{percentile(row.times, 0.1):.1f}",
             f"{statistics.median(row.in_page):.1f}",
             f"{median / floor:.2f}" if floor else "", f"{naive / median:.1f}" if naive else "",
             f"{row.flashes + frames['blank'] + frames['jumps']} of {row.filmed + frames['waiting'] + frames['blank']}",
             row.note,
         ])
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    return "\n".join("  ".join(cell.ljust(width) if column in (0, 9) else cell.rjust(width)
+    return "\n".join("  ".join(cell.ljust(width) if column in (0, 10) else cell.rjust(width)
                                for column, (cell, width) in enumerate(zip(line, widths, strict=True))).rstrip()
                      for line in lines)
 
@@ -448,6 +475,7 @@ def main(arguments: list[str] | None = None) -> int:
         path, _, panel = argument.rpartition(":") if argument.rpartition(":")[2].isdigit() else (argument, "", "")
         named.append((Path(path).resolve(), int(panel) if panel else None))
     tabs: dict[str, Tab] = {}
+    busy = psutil.cpu_percent(interval=1.0)
     with tempfile.TemporaryDirectory() as empty, lab_and_browser(Path(empty)) as (lab, context):
         folder = lab.copy / "notebooks"
         for row in rows:
@@ -463,6 +491,9 @@ def main(arguments: list[str] | None = None) -> int:
         measure(rows, tabs, options.presses, options.rounds, random.Random(0))
         browser = context.browser.version if context.browser else ""
     print(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}, Chromium {browser}".rstrip())
+    if busy > 15:
+        print(f"Something else took {busy:.0f} % of this machine before the start: all times are too long, those that "
+              "compute much more than the others.")
     print(table(rows))
     if options.json:
         options.json.write_text(json.dumps([vars(row) for row in rows], indent=1))

@@ -20,6 +20,7 @@ from numbers import Integral, Real
 
 import ipywidgets as widgets
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from . import look, plots
 from .attention import Trace
@@ -31,7 +32,7 @@ from .shape_flow import shape_flow
 SLIDERS = {
     "batch": ("batch", 1, 4, 1),
     "tokens": ("tokens", 1, 64, 1),
-    "d_model": ("width", 8, 1024, 8),
+    "d_model": ("width", 8, 768, 8),
     "n_heads": ("heads", 1, 16, 1),
 }
 
@@ -50,6 +51,10 @@ _OWN = "your own"
 
 #: Bytes a panel may take for one picture; a Binder machine guarantees 450 MB in all.
 BUDGET = 256 * 2**20
+
+#: One thread for the small products of a panel: two would wait for each other longer than they compute,
+#: and a busy machine makes that wait a hundred times longer.
+_threads = ThreadpoolController()
 
 #: The axes that a size is seen on: moving heads moves d_k as well.
 _LIT = {"batch": "batch", "tokens": "tokens", "d_model": "width d_k", "n_heads": "heads d_k"}
@@ -112,7 +117,7 @@ class _Knob:
     def __init__(self, value, label: str, least, most, step, changed: Callable):
         whole = all(isinstance(number, Integral) for number in (value, least, most, step))
         slider, field = (widgets.IntSlider, widgets.IntText) if whole else (widgets.FloatSlider, widgets.FloatText)
-        self._range, self._changed, self._quiet = (least, most), changed, False
+        self._range, self._changed, self._quiet = (least, most, step), changed, False
         self.slider = slider(value, min=least, max=most, step=step, description=label, readout=False)
         self.slider.layout = widgets.Layout(flex="1 1 auto", width="auto", min_width="0")
         # The label of the field is for screen readers; beside the slider's it would say the same twice.
@@ -136,20 +141,25 @@ class _Knob:
         return self.field.value
 
     def show(self, value) -> None:
-        """Show a number without telling anyone; the slider stretches where the number lies beyond its end."""
-        least, most = self._range
+        """Show a number without telling anyone; the slider stretches where the number lies beyond its end.
+
+        The slider stands at the nearest of its own steps: a browser would move a handle between two steps to
+        one of them, and report that as a move.
+        """
+        least, most, step = self._range
         self._quiet = True
         try:
             if self.field.value != value:
                 self.field.value = value
-            reach = max(most, value)
+            near = least + round((max(value, least) - least) / step) * step
+            reach = max(most, near)
             if self.slider.max != reach:
                 # A slider that shrinks must come back inside before its end does.
                 if reach < self.slider.value:
-                    self.slider.value = value
+                    self.slider.value = near
                 self.slider.max = reach
-            if value >= least and self.slider.value != value:
-                self.slider.value = value
+            if self.slider.value != near:
+                self.slider.value = near
         finally:
             self._quiet = False
 
@@ -184,14 +194,17 @@ class Panel(widgets.VBox):
         )
         self._presets.observe(self._preset_chosen, "value")
         row = [self._presets] if len(shown) == len(SLIDERS) else []
-        row += [getattr(control, "box", control) for control in self._extras.values()] + [self._numbers_button]
+        row += [getattr(control, "box", control) for control in self._extras.values()] + [
+            self._numbers_button,
+            self._ways_out,
+        ]
         sliders = widgets.Box([knob.box for knob in self._knobs.values()]).add_class("mha-knobs")
         children = [
             widgets.HTML(look.stylesheet()).add_class("mha-css"),
             sliders,
             widgets.HBox(row).add_class("mha-row"),
         ]
-        super().__init__([*children, self._ways_out, self.picture, self._numbers])
+        super().__init__([*children, self.picture, self._numbers])
         self.add_class("mha-panel")
         sizes.attach(self)
         self.follow()
@@ -262,7 +275,7 @@ class Panel(widgets.VBox):
                 return self._notice(_too_large(dims, needed, self._budget))
             given = {**(vars(dims) if dims else {}), "dims": dims}
             given |= {name: control.value for name, control in self._extras.items()}
-            with contextlib.redirect_stdout(printed):
+            with contextlib.redirect_stdout(printed), _threads.limit(limits=1):
                 result = self._draw(
                     **{name: given[name] for name in inspect.signature(self._draw).parameters if name in given}
                 )
@@ -510,7 +523,8 @@ def _leftover(error: HeadsDoNotDivide) -> str:
     )
     size = 'viewBox="-2 -2 904 38" width="100%" style="max-width:904px"'
     bar = f'<svg {size} aria-hidden="true">{"".join(parts)}</svg>'
-    fit = f"{n_heads} heads of {each} take {n_heads * each}; {left} of {d_model} features are left over."
+    over = "feature is" if left == 1 else "features are"
+    fit = f"{n_heads} heads of {each} take {n_heads * each} of {d_model}; {left} {over} left over."
     return f"<p><b>{html.escape(str(error))}.</b></p>{bar}<p>{fit}</p>"
 
 

@@ -27,32 +27,68 @@ def unique(word: str) -> str:
     return f"{word}{next(_serial)}"
 
 
+#: Colours of each map in the palette; odd, so that a map around 0 has a middle.
+_LEVELS = 85
+_MAPS = (look.WEIGHTS_MAP, look.VALUES_MAP, look.SCORES_MAP)
+_MASKED = 255
+
+
 @lru_cache(maxsize=8)
 def palette(name: str, levels: int) -> np.ndarray:
     """``levels`` colours of a matplotlib colour map, ``(levels, 3)`` of uint8."""
     return (matplotlib.colormaps[name](np.linspace(0, 1, levels))[:, :3] * 255).round().astype(np.uint8)
 
 
-@lru_cache(maxsize=8)
-def _palette_and_masked(name: str) -> np.ndarray:
+@lru_cache(maxsize=1)
+def whole_palette() -> np.ndarray:
+    """The 256 colours of every sheet: the three maps one after the other, last the colour of a masked cell.
+
+    One byte a pixel instead of three: a third to pack, to send and to unpack.
+    """
     masked = [[int(look.MASKED[i : i + 2], 16) for i in (1, 3, 5)]]
-    return np.concatenate([palette(name, 255), np.array(masked, np.uint8)])
+    return np.concatenate([*(palette(name, _LEVELS) for name in _MAPS), np.array(masked, np.uint8)])
 
 
 def colour(values: np.ndarray, low: float, high: float, name: str) -> np.ndarray:
-    """Values as colours, clipped to ``low … high``: any shape gets a last axis of 3, uint8.
+    """Values as places in the palette, uint8 of the same shape, clipped to ``low … high``.
 
-    −inf (masked), NaN and inf get the colour of a masked cell, which no map contains.
+    −inf (masked), NaN and inf get the colour of a masked cell, which no map contains. ``name`` is one of
+    the three maps of `mha_lib.look`.
     """
-    level = np.clip((values - low) * (254 / ((high - low) or 1.0)), 0, 254)
-    return _palette_and_masked(name)[np.where(np.isfinite(values), level, 255).astype(np.uint8)]
+    level = (values - low) * ((_LEVELS - 1) / ((high - low) or 1.0)) + 0.5
+    place = np.clip(level, 0, _LEVELS - 1) + _MAPS.index(name) * _LEVELS
+    finite = np.isfinite(values)
+    return place.astype(np.uint8) if finite.all() else np.where(finite, place, _MASKED).astype(np.uint8)
 
 
 def png(pixels: np.ndarray) -> bytes:
-    """Colours ``(rows, columns, 3)`` of uint8 as the bytes of a PNG, packed for speed rather than size."""
+    """Pixels as the bytes of a PNG, packed for speed rather than size.
+
+    ``(rows, columns)`` of uint8 are places in the palette, ``(rows, columns, 3)`` are colours.
+    """
+    image = Image.fromarray(pixels)
+    if pixels.ndim == 2:
+        image.putpalette(whole_palette().tobytes())
     out = io.BytesIO()
-    Image.fromarray(pixels).save(out, "PNG", compress_level=1)
+    image.save(out, "PNG", compress_level=1)
     return out.getvalue()
+
+
+def beside(blocks: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, tuple[int, int, int]]]:
+    """Blocks ``(…, rows, columns)`` side by side along the last axis, filled up below to the tallest.
+
+    Returns the whole and, for every name, where its block is: (left, columns, rows).
+    """
+    tall = max(block.shape[-2] for block in blocks.values())
+    across = sum(block.shape[-1] for block in blocks.values())
+    first = next(iter(blocks.values()))
+    whole, places, left = np.zeros((*first.shape[:-2], tall, across), np.uint8), {}, 0
+    for name, block in blocks.items():
+        rows, columns = block.shape[-2:]
+        whole[..., :rows, left : left + columns] = block
+        places[name] = (left, columns, rows)
+        left += columns
+    return whole, places
 
 
 def data_uri(raw: bytes, kind: str = "image/png") -> str:

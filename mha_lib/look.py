@@ -58,8 +58,27 @@ def head_colour(head: int) -> str:
 
 @cache
 def stylesheet() -> str:
-    """The style of panels and questions, look.css, with the colours above as its variables; a ``<style>`` element."""
+    """The style of panels and questions: look.css, with the colours above as its variables; a ``<style>`` element.
+
+    It stands once in a panel and not in its drawings, because a page restyles everything on it whenever a
+    style comes or goes.
+    """
     colours = {"ink": INK, "quiet": QUIET, "line": LINE, "paper": PAPER, "lit": LIT, **AXES}
     variables = ";".join(f"--mha-{name.replace('_', '-')}:{colour}" for name, colour in colours.items())
     rules = resources.files(__package__).joinpath("look.css").read_text(encoding="utf-8")
-    return f"<style>.mha-panel,.mha-predict{{{variables}}}\n{rules}</style>"
+    return f"<style>.mha-panel,.mha-predict{{{variables}}}\n{rules}{_lighting()}</style>"
+
+
+def _lighting() -> str:
+    """Lighting is a rule, not a redraw: a panel names the axes that move, and every edge of them lights up."""
+    rules = []
+    for axis, colour in AXES.items():
+        here = f'.mha-flow[data-lit~="{axis}"]'
+        rules += [
+            f"{here} .e.a-{axis}{{stroke:{LIT};stroke-width:4.5}}",
+            f"{here} tspan.a-{axis}{{text-decoration:underline;text-decoration-thickness:3px}}",
+            f"{here} .s.a-{axis}{{stroke:{LIT};stroke-width:2.4}}",
+            f"{here} .c.a-{axis}{{fill:{colour}}}",
+            f"{here} .ct.a-{axis}{{fill:{PAPER}}}",
+        ]
+    return "\n".join(rules)

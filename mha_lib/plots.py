@@ -139,7 +139,7 @@ class _HeadGrid:
     def draw(self, weights: np.ndarray, title: str) -> tuple[str, str]:
         """The drawing and its definitions, for ``weights`` of shape (H, T_q, T_k)."""
         name, out = drawing.unique("heads"), []
-        stacked = drawing.colour(weights, 0, 1, look.WEIGHTS_MAP).reshape(-1, self.t_k, 3)
+        stacked = drawing.colour(weights, 0, 1, look.WEIGHTS_MAP).reshape(-1, self.t_k)
         out.append(text(24, 44, drawing.literal(title), 24, weight=700, anchor="start"))
         for head, (x, y) in enumerate(self.places):
             out.append(drawing.window(name, (0, head * self.t_q, self.t_k, self.t_q), x, y, self.w, self.h))

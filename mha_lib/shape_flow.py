@@ -2,7 +2,7 @@
 
 One lane a head, one colour a head from split to merge. One unit of width and one token are the same
 number of pixels in every block, so a head that is an eighth as wide looks an eighth as wide. Every
-edge knows its axis: `mha_lib.controls` lights the axis that a slider is moving wherever it occurs.
+edge knows its axis: a panel lights the axis that a slider is moving wherever it occurs.
 
 This is a diagram of boxes and labels with two small images inside, so it is SVG, not matplotlib:
 light to send, crisp on a projector, and its text stays text.
@@ -208,50 +208,42 @@ class _Drawing:
 
     # -- pixels -------------------------------------------------------------------------------
 
-    def _images(self) -> str:
-        """Two small images hold every value drawn; each block shows a window of one of them.
-
-        One image a drawing decodes in a fraction of the time of one image a block.
-        """
+    def _sheet(self) -> str:
+        """One small image holds every value drawn: the lanes below each other, then the full-width blocks."""
         every_t, every_f = self.layout.every_token, self.layout.every_feature
         array = lambda name: self.trace[name][self.sample]  # noqa: E731
-        spread = lambda name: 2.5 * (_spread(array(name)) or 1.0)  # noqa: E731
+        reach = lambda name: 2.5 * (_spread(array(name)) or 1.0)  # noqa: E731
 
-        def coloured(name, step_down, step_across, low=None, high=None, colours=look.VALUES_MAP):
-            values = array(name)[..., ::step_down, ::step_across]
-            high = spread(name) if high is None else high
-            return drawing.colour(values, -high if low is None else low, high, colours)
+        def values(name):
+            high = reach(name)
+            return drawing.colour(array(name)[..., ::every_t, ::every_f], -high, high, look.VALUES_MAP)
 
-        names = {"x": self.t_q, "q": self.t_q, "k": self.t_k, "v": self.t_k, "merged": self.t_q, "output": self.t_q}
-        wide = [coloured(name, every_t, every_f) for name in names]
-        rows = max(block.shape[0] for block in wide)
-        self.wide_window, at = {}, 0
-        for name, block in zip(names, wide, strict=True):
-            self.wide_window[name] = (at, 0, block.shape[1], block.shape[0])
-            at += block.shape[1]
-        wide = np.concatenate([np.pad(b, ((0, rows - len(b)), (0, 0), (0, 0))) for b in wide], axis=1)
+        def pairs(name, low, high, colours):
+            return drawing.colour(array(name)[..., ::every_t, ::every_t], low, high, colours)
 
+        raw, scaled = reach("scores"), reach("scaled")
+        lanes, lane_at = drawing.beside(
+            {
+                "q_heads": values("q_heads"),
+                "k_heads": self._shared(values("k_heads")),
+                "v_heads": self._shared(values("v_heads")),
+                "scores": pairs("scores", -raw, raw, look.SCORES_MAP),
+                "scaled": pairs("scaled", -raw, raw, look.SCORES_MAP),  # on the scale of the scores: it gets paler
+                "masked": pairs("masked", -scaled, scaled, look.SCORES_MAP),
+                "weights": pairs("weights", 0.0, 1.0, look.WEIGHTS_MAP),
+                "mixed": values("mixed"),
+            }
+        )
+        wide, wide_at = drawing.beside({name: values(name) for name in ("x", "q", "k", "v", "merged", "output")})
         shown = [head for head in self.layout.lanes if head is not None]
-        raw, scaled = spread("scores"), spread("scaled")
-        scored = dict(colours=look.SCORES_MAP)
-        lanes = {
-            "q_heads": coloured("q_heads", every_t, every_f),
-            "k_heads": self._shared(coloured("k_heads", every_t, every_f)),
-            "v_heads": self._shared(coloured("v_heads", every_t, every_f)),
-            "scores": coloured("scores", every_t, every_t, high=raw, **scored),
-            "scaled": coloured("scaled", every_t, every_t, high=raw, **scored),
-            "masked": coloured("masked", every_t, every_t, high=scaled, **scored),
-            "weights": coloured("weights", every_t, every_t, 0.0, 1.0, look.WEIGHTS_MAP),
-            "mixed": coloured("mixed", every_t, every_f),
-        }
-        tall = max(block.shape[1] for block in lanes.values())
-        self.lane_window, at, padded = {}, 0, []
-        for name, block in lanes.items():
-            self.lane_window[name] = (at, tall, block.shape[2], block.shape[1])
-            at += block.shape[2]
-            padded.append(np.pad(block[shown], ((0, 0), (0, tall - block.shape[1]), (0, 0), (0, 0))))
-        lanes_image = np.concatenate(padded, axis=2).reshape(len(shown) * tall, at, 3)
-        return drawing.sheet(f"{self.uid}w", wide) + drawing.sheet(f"{self.uid}l", lanes_image)
+        lanes = lanes[shown].reshape(-1, lanes.shape[2])
+        sheet = np.zeros((len(lanes) + len(wide), max(lanes.shape[1], wide.shape[1])), np.uint8)
+        sheet[: len(lanes), : lanes.shape[1]], sheet[len(lanes) :, : wide.shape[1]] = lanes, wide
+        tall = len(lanes) // len(shown)
+        self.windows = {name: (left, len(lanes), columns, rows) for name, (left, columns, rows) in wide_at.items()}
+        for name, (left, columns, rows) in lane_at.items():
+            self.windows |= {(name, head): (left, i * tall, columns, rows) for i, head in enumerate(shown)}
+        return drawing.sheet(self.uid, sheet)
 
     def _shared(self, block: np.ndarray) -> np.ndarray:
         """Grouped heads: each lane shows the key or value head it is served by."""
@@ -259,9 +251,9 @@ class _Drawing:
 
     # -- blocks -------------------------------------------------------------------------------
 
-    def _block(self, letter, part, x, y, w, h, stroke, across) -> None:
-        """A window of an image in a frame; its left edge is the token axis, its top edge the axis ``across``."""
-        self.out.append(drawing.window(self.uid + letter, part, x, y, w, h))
+    def _block(self, name, x, y, w, h, stroke, across) -> None:
+        """A window of the sheet in a frame; its left edge is the token axis, its top edge the axis ``across``."""
+        self.out.append(drawing.window(self.uid, self.windows[name], x, y, w, h))
         self.frames[stroke].append(f"M{x:.1f} {y:.1f}h{w:.1f}v{h:.1f}h{-w:.1f}z")
         self.edges["tokens"].append(f"M{x - 4:.1f} {y:.1f}v{h:.1f}")
         self.edges[across].append(f"M{x:.1f} {y - 4:.1f}h{w:.1f}")
@@ -273,29 +265,31 @@ class _Drawing:
             f'<path d="{"".join(parts)}" fill="none" stroke="{colour}" stroke-width="1.6"/>'
             for colour, parts in self.frames.items()
         ]
-        out += [f'<path class="e a-{axis}" d="{"".join(parts)}"/>' for axis, parts in self.edges.items()]
+        out += [
+            f'<path class="e a-{axis}" fill="none" stroke="none" d="{"".join(parts)}"/>'
+            for axis, parts in self.edges.items()
+        ]
         return "".join(out)
 
     def _column(self, name: str, x: float, w: float, tokens: int, across: str) -> None:
         """One block in every lane."""
-        left, tall, columns, rows = self.lane_window[name]
         h = tokens * self.layout.token
-        heads = [(position, head) for position, head in enumerate(self.layout.lanes) if head is not None]
-        for index, (position, head) in enumerate(heads):
-            part, y = (left, index * tall, columns, rows), self.layout.lane_middle(position) - h / 2
-            self._block("l", part, x, y, w, h, look.head_colour(head), across)
+        for position, head in enumerate(self.layout.lanes):
+            if head is not None:
+                y = self.layout.lane_middle(position) - h / 2
+                self._block((name, head), x, y, w, h, look.head_colour(head), across)
 
     # -- the whole ----------------------------------------------------------------------------
 
     def svg(self) -> str:
-        images = self._images()
+        sheet = self._sheet()
         self._lanes()
         self._wide_blocks()
         self._lane_blocks()
         self._words()
         self._legend()
-        body = _STYLE + "".join(self.out) + self._gathered()
-        return drawing.svg(WIDTH, HEIGHT, body, images + self._gradients(), "mha-flow")
+        body = "".join(self.out) + self._gathered()
+        return drawing.svg(WIDTH, HEIGHT, body, sheet + self._gradients(), "mha-flow")
 
     def _lanes(self) -> None:
         """The coloured strip of every head, with its number, and a bracket that is the head axis."""
@@ -362,7 +356,7 @@ class _Drawing:
                 f'<rect class="s a-batch" x="{x + 5 * depth:.1f}" y="{y - h / 2 + 5 * depth:.1f}" width="{w:.1f}" '
                 f'height="{h:.1f}" fill="{look.PAPER}" stroke="{look.QUIET}"/>'
             )
-        self._block("w", self.wide_window[name], x, y - h / 2, w, h, look.INK, "width")
+        self._block(name, x, y - h / 2, w, h, look.INK, "width")
         if bands:
             self._bands(x, y - h / 2 - 10, w, shared=name in "kv")
 
@@ -491,21 +485,3 @@ class _Drawing:
     def _gradients(self) -> str:
         maps = {"values": look.VALUES_MAP, "scores": look.SCORES_MAP, "weights": look.WEIGHTS_MAP}
         return "".join(drawing.gradient(self.uid + name, colours) for name, colours in maps.items())
-
-
-def _style() -> str:
-    """Lighting is a rule, not a redraw: the panel names the moving axis and every edge of that axis lights up."""
-    rules = [".mha-flow .e{fill:none;stroke:none;stroke-width:4.5}"]
-    for axis in look.AXES:
-        here = f'.mha-flow[data-lit~="{axis}"]'
-        rules += [
-            f"{here} .e.a-{axis}{{stroke:{look.LIT}}}",
-            f"{here} tspan.a-{axis}{{text-decoration:underline;text-decoration-thickness:3px}}",
-            f"{here} .s.a-{axis}{{stroke:{look.LIT};stroke-opacity:1;stroke-width:2.4}}",
-            f"{here} .c.a-{axis}{{fill:{look.AXES[axis]}}}",
-            f"{here} .ct.a-{axis}{{fill:{look.PAPER}}}",
-        ]
-    return f"<style>{''.join(rules)}</style>"
-
-
-_STYLE = _style()

@@ -94,7 +94,7 @@ def test_no_picture_shows_half_of_a_change():
     panel = None
     panel = explore(spy)
     panel._presets.value = "small enough to print: 2 × 5, width 12, 3 heads"
-    assert seen[-1] == (12, 3, [(2, 2), (5, 5), (12, 12), (3, 3)]) and len(seen) == 2
+    assert seen[-1] == (12, 3, [(2, 2), (5, 5), (8, 12), (3, 3)]) and len(seen) == 2
 
 
 class TestWhatCannotBe:
@@ -106,7 +106,7 @@ class TestWhatCannotBe:
             "mha-notice" in said
             and "d_model 512 does not divide evenly across 6 heads; 1, 2, 4, 8, 16, 32, 64, … do" in said
         )
-        assert "6 heads of 85 take 510; 2 of 512 features are left over." in said
+        assert "6 heads of 85 take 510 of 512; 2 features are left over." in said
         assert of(panel) == "2,10,512,6" and knob(panel, "n_heads").slider.value == 6, "nothing snaps"
 
     def test_the_way_out_is_a_button(self):
@@ -134,7 +134,7 @@ class TestWhatCannotBe:
     def test_heads_beyond_the_width(self):
         panel = explore(flow)
         panel._sizes.set(panel, d_model=8, n_heads=16)
-        assert "16 heads of 0 take 0; 8 of 8 features are left over." in panel.picture.value
+        assert "16 heads of 0 take 0 of 8; 8 features are left over." in panel.picture.value
 
     def test_every_preset_shows_something(self):
         panel = explore(flow)
@@ -305,6 +305,15 @@ class TestControls:
         assert (knob(panel, "tokens").slider.value, knob(panel, "tokens").slider.max) == (300, 300)
         knob(panel, "tokens").field.value = 20
         assert (knob(panel, "tokens").slider.value, knob(panel, "tokens").slider.max) == (20, 64)
+
+    @pytest.mark.parametrize(("typed", "stands"), [(12, 8), (13, 16), (100, 104), (3, 8), (1001, 1000)])
+    def test_a_number_between_two_steps_is_kept_and_the_slider_stands_nearby(self, typed, stands):
+        """A browser would move a handle between two steps to one of them, and send that back as a move."""
+        panel = explore(lambda d_model: f"width {d_model}", at=Dims(n_heads=1))
+        knob(panel, "d_model").field.value = typed
+        slider = knob(panel, "d_model").slider
+        assert (knob(panel, "d_model").field.value, slider.value) == (typed, stands)
+        assert f"width {typed}" in panel.picture.value and (slider.max - slider.min) % slider.step == 0
 
     def test_numbers_on_request(self):
         panel = explore(flow)

@@ -13,7 +13,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "mha_lib"
 
-NUMPY, MATPLOTLIB, WIDGETS = ("numpy",), ("numpy", "matplotlib.pyplot"), ("numpy", "matplotlib.pyplot", "ipywidgets")
+NUMPY, MATPLOTLIB = ("numpy",), ("numpy", "matplotlib.pyplot")
+WIDGETS = (*MATPLOTLIB, "ipywidgets", "threadpoolctl")
 
 #: What each module may import, from the bottom to the top. A package counts with all its submodules.
 MAY_IMPORT = {

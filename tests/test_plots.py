@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from mha_lib import look, plots
-from mha_lib.drawing import colour
+from mha_lib.drawing import colour, whole_palette
 
 SVG = "{http://www.w3.org/2000/svg}"
 WEIGHTS = np.random.default_rng(0).dirichlet(np.ones(7), size=(2, 3, 5))  # (B, H, T_q, T_k)
@@ -42,7 +42,7 @@ def test_a_single_bright_cell_is_where_it_should_be():
     weights = np.zeros((1, 5, 5))
     weights[0, 3, 0] = 1
     picture = plots.head_grid(weights)
-    brightness = tiles(picture)[0].sum(axis=-1)
+    brightness = whole_palette()[tiles(picture)[0]].sum(axis=-1)
     assert np.unravel_index(brightness.argmax(), brightness.shape) == (3, 0)
     assert "query 3 looks at key 0" in picture.alt
 

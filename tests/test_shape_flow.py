@@ -15,7 +15,7 @@ from PIL import Image
 from mha_lib import look, masks, samples
 from mha_lib.attention import MultiHead
 from mha_lib.dims import Dims
-from mha_lib.drawing import colour
+from mha_lib.drawing import colour, whole_palette
 from mha_lib.shape_flow import HEIGHT, WIDTH, _Layout, shape_flow
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -97,35 +97,33 @@ def test_more_heads_than_lanes_are_counted():
     assert _Layout(trace(1, 4, 64, 16)).lanes == list(range(16))
 
 
-def lanes_sheet(picture):
-    """The image that holds the blocks of the lanes, and the window of every block into it."""
-    images = list(tree(picture).iter(f"{SVG}image"))
-    raw = base64.b64decode(images[1].get("href").split(",")[1])
+def squares(picture):
+    """The blocks with as many queries as keys, in the order in which they are drawn, as places in the palette."""
+    raw = base64.b64decode(next(tree(picture).iter(f"{SVG}image")).get("href").split(",")[1])
+    pixels = np.asarray(Image.open(io.BytesIO(raw)))
     windows = [s.get("viewBox") for s in tree(picture).iter(f"{SVG}svg") if s.get("preserveAspectRatio")]
-    used = [s.find(f"{SVG}use").get("href") for s in tree(picture).iter(f"{SVG}svg") if s.get("preserveAspectRatio")]
-    mine = [tuple(map(int, w.split())) for w, u in zip(windows, used, strict=True) if u == "#" + images[1].get("id")]
-    return np.asarray(Image.open(io.BytesIO(raw))), mine
+    parts = [tuple(map(int, window.split())) for window in windows]
+    return [
+        pixels[top : top + rows, left : left + columns] for left, top, columns, rows in parts if columns == rows == 5
+    ]
 
 
 def test_the_pixels_are_the_weights_of_the_right_head():
     run = trace(2, 5, 12, 3)
-    pixels, windows = lanes_sheet(shape_flow(run, sample=1))
-    squares = [w for w in windows if w[2:] == (5, 5)]
-    weights = squares[3 * 3 : 4 * 3]  # scores, scaled and masked come first, three heads each
-    for head, (left, top, columns, rows) in enumerate(weights):
-        expected = colour(run["weights"][1, head], 0, 1, look.WEIGHTS_MAP)
-        assert (pixels[top : top + rows, left : left + columns] == expected).all()
+    weights = squares(shape_flow(run, sample=1))[
+        3 * 3 : 4 * 3
+    ]  # scores, scaled and masked come first, three heads each
+    assert len(weights) == 3
+    for head, block in enumerate(weights):
+        assert (block == colour(run["weights"][1, head], 0, 1, look.WEIGHTS_MAP)).all()
 
 
 def test_a_mask_is_seen():
-    run = trace(2, 5, 12, 3, mask=masks.causal(5))
-    picture = shape_flow(run)
+    picture = shape_flow(trace(2, 5, 12, 3, mask=masks.causal(5)))
     assert "keep 60%" in words(picture) and "60% of the pairs" in picture.alt
-    pixels, windows = lanes_sheet(picture)
-    left, top, columns, rows = [w for w in windows if w[2:] == (5, 5)][2 * 3]
+    masked = squares(picture)[2 * 3]
     grey = [int(look.MASKED[i : i + 2], 16) for i in (1, 3, 5)]
-    masked = (pixels[top : top + rows, left : left + columns] == grey).all(axis=-1)
-    assert (masked == ~masks.causal(5)).all()
+    assert ((whole_palette()[masked] == grey).all(axis=-1) == ~masks.causal(5)).all()
 
 
 def test_the_scale_is_said_as_it_is():
@@ -165,10 +163,12 @@ def test_two_drawings_on_a_page_do_not_share_ids():
 
 
 def test_every_axis_can_be_lit():
-    picture = shape_flow(trace(2, 5, 12, 3)).data
+    drawn, rules = shape_flow(trace(2, 5, 12, 3)).data, look.stylesheet()
+    assert "<style" not in drawn, "a style in a drawing makes the page restyle everything at every move"
     for axis in look.AXES:
-        assert f'[data-lit~="{axis}"]' in picture
-        assert re.search(rf'class="(e|s|c) a-{axis}"|class="a-{axis}"', picture), axis
+        assert re.search(rf'class="(e|s|c) a-{axis}"|class="a-{axis}"', drawn), axis
+        assert f'.mha-flow[data-lit~="{axis}"] .e.a-{axis}' in rules
+    assert 'class="mha-drawing mha-flow"' in drawn
 
 
 def test_numbers_behind_the_picture():

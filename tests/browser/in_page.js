@@ -336,7 +336,7 @@
     await until(() => document.body.dataset.jpThemeName === theme && !document.getElementById("jupyterlab-splash"), 15000);
   }
 
-  window.mha = {rested, outOfStep: index => outOfStep(describe(index)), ready, choose, scrollToFirst, nameless, says, axe: axeFindings, runAll, settled, askKernel, cellStates, pictures, panelCount: () => panels().length, describe,
+  window.mha = {rested, ready, choose, scrollToFirst, nameless, says, axe: axeFindings, runAll, settled, askKernel, cellStates, pictures, panelCount: () => panels().length, describe,
     follow, inStep, focus, focusFirst, whereIsFocus, stage, notebookHeight, setTheme, heard: () => heard, cellOf, all,
     visible, until, nextFrame, decoded, panels, handles, SIZES};
 })();
