@@ -285,7 +285,8 @@ class Panel(widgets.VBox):
             return f'<div class="mha-error" role="alert" data-of="{self._sizes.of()}">{told}</div>'
         if self._result is not None:
             self._frame = self._result.width, self._result.height
-            lit = " ".join(dict.fromkeys(" ".join(_LIT[name] for name in self._sizes.moved).split()))
+            # One thing moved: light it. A preset moves everything, and light everywhere shows nothing.
+            lit = _LIT[self._sizes.moved[0]] if len(self._sizes.moved) == 1 else ""
             markup = self._result.live(self._sizes.of(), lit) + markup
         return markup
 

@@ -342,7 +342,8 @@ class _Drawing:
         ):
             w = size * layout.feature
             self._column(name, x, w, tokens, "d_k")
-            self.out.append(text(x + w / 2, _TOP - 9, name[0], 16, weight=700))
+            above = layout.lane_middle(0) - layout.pitch / 2 - 8
+            self.out.append(text(x + w / 2, above, name[0], 16, weight=700))
             x += w + 14
         for step, name in (("score", "scores"), ("scale", "scaled"), ("mask", "masked"), ("normalise", "weights")):
             self._column(name, spans[step][0], layout.key_width, self.t_q, "tokens")

@@ -63,6 +63,8 @@ def test_the_moving_axis_is_lit():
     assert 'data-lit="tokens"' in panel.picture.value
     knob(panel, "n_heads").slider.value = 4
     assert 'data-lit="heads d_k"' in panel.picture.value
+    panel._presets.value = "small enough to print: 2 × 5, width 12, 3 heads"
+    assert 'data-lit=""' in panel.picture.value, "a preset moves everything, so nothing stands out"
 
 
 def test_all_panels_share_one_state():
