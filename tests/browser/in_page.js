@@ -284,6 +284,13 @@
     return {state, problem};
   }
 
+  // A size was typed that no slider reaches: either the field takes another one, or the panel says what it makes of it.
+  const answersTo = (index, field, size, value, ms) => until(() => {
+    const panel = panels()[index];
+    return Number(fields(panel)[field].value) !== value
+      || viewsOf(panel).some(view => Number(view.of.split(",")[size]) === value);
+  }, ms);
+
   const inStep = ms => Promise.all(panels().map(async (_, index) => (await follow(index, {}, ms)).problem));
 
   function focus(panel, kind, index) {
@@ -336,7 +343,7 @@
     await until(() => document.body.dataset.jpThemeName === theme && !document.getElementById("jupyterlab-splash"), 15000);
   }
 
-  window.mha = {rested, ready, choose, scrollToFirst, nameless, says, axe: axeFindings, runAll, settled, askKernel, cellStates, pictures, panelCount: () => panels().length, describe,
+  window.mha = {answersTo, rested, ready, choose, scrollToFirst, nameless, says, axe: axeFindings, runAll, settled, askKernel, cellStates, pictures, panelCount: () => panels().length, describe,
     follow, inStep, focus, focusFirst, whereIsFocus, stage, notebookHeight, setTheme, heard: () => heard, cellOf, all,
     visible, until, nextFrame, decoded, panels, handles, SIZES};
 })();

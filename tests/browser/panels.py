@@ -200,6 +200,23 @@ class Panel:
         self.follows(f"typing {old:g} into “{name}” and Enter",
                      **({"slider": slider["at"], "value": old} if slider else {}))
 
+        if slider and slider["label"] in MAIN_SLIDERS:
+            for absurd in (0, 10_000_000):
+                self.try_absurd(field, slider, absurd)
+            self.type_in(field, old)
+            self.follows(f"typing {old:g} into “{name}” after absurd sizes", slider=slider["at"], value=old)
+
+    def try_absurd(self, field: dict, slider: dict, value: int) -> None:
+        """A size that cannot be is refused by the field, or told in words in the panel; nothing breaks."""
+        self.type_in(field, value)
+        refused = self.nb.page.evaluate(
+            "([panel, field, size, value, ms]) => mha.answersTo(panel, field, size, value, ms)",
+            [self.index, field["at"], MAIN_SLIDERS.index(slider["label"]), value, PATIENCE_MS])
+        if not refused:
+            self.say(f"{value} typed into “{field['name']}” is neither refused nor answered")
+        for error in self.state()["errors"]:
+            self.say(f"{value} typed into “{field['name']}” shows an error: {error[:300]}")
+
     def try_list(self, choice: dict) -> None:
         """Every option can be chosen; the panel stays in step, and at least one of them changes it."""
         if choice["disabled"] or len(choice["options"]) < 2:

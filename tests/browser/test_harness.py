@@ -160,7 +160,7 @@ def faulty_panels(lab_and_context):
     assert checks.check_ran(nb) == []
     unnamed, heard, found = checks.check_names(nb), [], {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(panels, "PATIENCE_MS", 1_500)
+        patch.setattr(panels, "PATIENCE_MS", 1_000)
         for index, fault in enumerate(PANEL_FAULTS):
             found[fault] = panels.Panel(nb, index, checks.Album(nb, None)).visit()
             found[fault] += [finding for finding in unnamed if f"cell {index + 1} " in finding]
