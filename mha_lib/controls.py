@@ -31,7 +31,7 @@ from .shape_flow import shape_flow
 #: What the sliders reach: label, least, most, step. A number field goes beyond, and its slider stretches with it.
 SLIDERS = {
     "batch": ("batch", 1, 4, 1),
-    "tokens": ("tokens", 1, 64, 1),
+    "tokens": ("tokens", 1, 32, 1),
     "d_model": ("width", 8, 768, 8),
     "n_heads": ("heads", 1, 16, 1),
 }

@@ -28,9 +28,11 @@ def unique(word: str) -> str:
 
 
 #: Colours of each map in the palette; odd, so that a map around 0 has a middle.
-_LEVELS = 85
+_LEVELS = 83
 _MAPS = (look.WEIGHTS_MAP, look.VALUES_MAP, look.SCORES_MAP)
-_MASKED = 255
+_MASKED = _LEVELS * len(_MAPS)
+#: The place in the palette that shows what lies behind.
+CLEAR = _MASKED + 1
 
 
 @lru_cache(maxsize=8)
@@ -41,12 +43,12 @@ def palette(name: str, levels: int) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def whole_palette() -> np.ndarray:
-    """The 256 colours of every sheet: the three maps one after the other, last the colour of a masked cell.
+    """The colours of every sheet: the three maps one after the other, the colour of a masked cell, and a clear one.
 
     One byte a pixel instead of three: a third to pack, to send and to unpack.
     """
     masked = [[int(look.MASKED[i : i + 2], 16) for i in (1, 3, 5)]]
-    return np.concatenate([*(palette(name, _LEVELS) for name in _MAPS), np.array(masked, np.uint8)])
+    return np.concatenate([*(palette(name, _LEVELS) for name in _MAPS), np.array([*masked, [255] * 3], np.uint8)])
 
 
 def colour(values: np.ndarray, low: float, high: float, name: str) -> np.ndarray:
@@ -70,23 +72,24 @@ def png(pixels: np.ndarray) -> bytes:
     if pixels.ndim == 2:
         image.putpalette(whole_palette().tobytes())
     out = io.BytesIO()
-    image.save(out, "PNG", compress_level=1)
+    image.save(out, "PNG", compress_level=1, **({"transparency": CLEAR} if pixels.ndim == 2 else {}))
     return out.getvalue()
 
 
-def beside(blocks: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, tuple[int, int, int]]]:
-    """Blocks ``(…, rows, columns)`` side by side along the last axis, filled up below to the tallest.
+def beside(blocks: dict[str, np.ndarray], rows: int = 0) -> tuple[np.ndarray, dict[str, tuple[int, int, int]]]:
+    """Blocks ``(…, rows, columns)`` side by side along the last axis; what they leave free is clear.
 
-    Returns the whole and, for every name, where its block is: (left, columns, rows).
+    The whole is as tall as the tallest block, or ``rows`` if that is more. Returns the whole and, for every
+    name, where its block is: (left, columns, rows).
     """
-    tall = max(block.shape[-2] for block in blocks.values())
+    tall = max(rows, *(block.shape[-2] for block in blocks.values()))
     across = sum(block.shape[-1] for block in blocks.values())
     first = next(iter(blocks.values()))
-    whole, places, left = np.zeros((*first.shape[:-2], tall, across), np.uint8), {}, 0
+    whole, places, left = np.full((*first.shape[:-2], tall, across), CLEAR, np.uint8), {}, 0
     for name, block in blocks.items():
-        rows, columns = block.shape[-2:]
-        whole[..., :rows, left : left + columns] = block
-        places[name] = (left, columns, rows)
+        down, columns = block.shape[-2:]
+        whole[..., :down, left : left + columns] = block
+        places[name] = (left, columns, down)
         left += columns
     return whole, places
 

@@ -56,8 +56,12 @@ class _Layout:
     ----------
     lanes : list of int or None
         The head in each lane, from top to bottom; None is an ellipsis.
-    pitch, token, feature : float
-        Pixels from lane to lane, for one token and for one feature.
+    pitch, unit, feature : float
+        Pixels from lane to lane, for one token that is drawn, and for one feature.
+    every_token, every_feature : int
+        One token in so many is drawn, and one feature.
+    rows : int
+        Drawn tokens that would fill a lane from top to bottom; some of them are the gap to the next lane.
     spans : dict
         Step name -> (left, right) of what the step draws.
     lanes_at : tuple of float
@@ -74,8 +78,12 @@ class _Layout:
         self.lanes = list(range(n_heads)) if n_heads <= _MOST_LANES else [*range(_MOST_LANES - 2), None, n_heads - 1]
         self.pitch = min(88.0, (_FLOOR - _TOP) / len(self.lanes))
         tallest = max(t_q, t_k)
-        self.token = min((self.pitch - max(5.0, 0.14 * self.pitch)) / tallest, 22.0)
-        self.key_width = t_k * self.token
+        self.every_token = math.ceil(tallest / min(32, max(4, self.pitch / 1.75)))
+        drawn = math.ceil(tallest / self.every_token)
+        # A gap of whole rows, so that one image can hold a column with all its lanes; no token taller than 22.
+        self.rows = drawn + max(1, round(0.16 * drawn), math.ceil(self.pitch / 22) - drawn)
+        self.unit = self.pitch / self.rows
+        self.key_width = self.tall(t_k)
 
         def widths(feature: float) -> dict[str, float]:
             lane = {"split": (2 * d_k + d_v) * feature + 28, "mix": d_v * feature}
@@ -103,8 +111,11 @@ class _Layout:
                 right = x + slot + 4
             x += slot + _GAPS.get(step, 0)
         self.lanes_at = (left, right)
-        self.every_token = max(1, math.ceil(tallest / min(32, max(4, tallest * self.token / 1.5))))
         self.every_feature = _feature_step(wide["project"], d_k)
+
+    def tall(self, tokens: int) -> float:
+        """Pixels that so many tokens take, down or across."""
+        return math.ceil(tokens / self.every_token) * self.unit
 
     def lane_middle(self, position: int) -> float:
         """Height of the middle of a lane."""
@@ -232,18 +243,20 @@ class _Drawing:
                 "masked": pairs("masked", -scaled, scaled, look.SCORES_MAP),
                 "weights": pairs("weights", 0.0, 1.0, look.WEIGHTS_MAP),
                 "mixed": values("mixed"),
-            }
+            },
+            rows=self.layout.rows,
         )
         wide, wide_at = drawing.beside({name: values(name) for name in ("x", "q", "k", "v", "merged", "output")})
-        shown = [head for head in self.layout.lanes if head is not None]
-        lanes = lanes[shown].reshape(-1, lanes.shape[2])
-        sheet = np.zeros((len(lanes) + len(wide), max(lanes.shape[1], wide.shape[1])), np.uint8)
-        sheet[: len(lanes), : lanes.shape[1]], sheet[len(lanes) :, : wide.shape[1]] = lanes, wide
-        tall = len(lanes) // len(shown)
-        self.windows = {name: (left, len(lanes), columns, rows) for name, (left, columns, rows) in wide_at.items()}
-        for name, (left, columns, rows) in lane_at.items():
-            self.windows |= {(name, head): (left, i * tall, columns, rows) for i, head in enumerate(shown)}
-        return drawing.sheet(self.uid, sheet)
+        shown = [-1 if head is None else head for head in self.layout.lanes]
+        lanes = np.concatenate([lanes, np.full_like(lanes[:1], drawing.CLEAR)])[shown]  # -1 is the lane of the ellipsis
+        lanes = lanes.reshape(-1, lanes.shape[2])
+        # A clear row between the two, and a clear column behind: an enlarged window shows a hint of its neighbours.
+        sheet = np.full((len(lanes) + 1 + len(wide), max(lanes.shape[1], wide.shape[1]) + 1), drawing.CLEAR)
+        below = len(lanes) + 1
+        sheet[: len(lanes), : lanes.shape[1]], sheet[below:, : wide.shape[1]] = lanes, wide
+        self.windows = {name: (left, below, columns, rows) for name, (left, columns, rows) in wide_at.items()}
+        self.windows |= {name: (left, 0, columns, len(lanes)) for name, (left, columns, _) in lane_at.items()}
+        return drawing.sheet(self.uid, sheet.astype(np.uint8))
 
     def _shared(self, block: np.ndarray) -> np.ndarray:
         """Grouped heads: each lane shows the key or value head it is served by."""
@@ -251,9 +264,8 @@ class _Drawing:
 
     # -- blocks -------------------------------------------------------------------------------
 
-    def _block(self, name, x, y, w, h, stroke, across) -> None:
-        """A window of the sheet in a frame; its left edge is the token axis, its top edge the axis ``across``."""
-        self.out.append(drawing.window(self.uid, self.windows[name], x, y, w, h))
+    def _frame(self, x, y, w, h, stroke, across) -> None:
+        """The frame of a block; its left edge is the token axis, its top edge the axis ``across``."""
         self.frames[stroke].append(f"M{x:.1f} {y:.1f}h{w:.1f}v{h:.1f}h{-w:.1f}z")
         self.edges["tokens"].append(f"M{x - 4:.1f} {y:.1f}v{h:.1f}")
         self.edges[across].append(f"M{x:.1f} {y - 4:.1f}h{w:.1f}")
@@ -272,12 +284,13 @@ class _Drawing:
         return "".join(out)
 
     def _column(self, name: str, x: float, w: float, tokens: int, across: str) -> None:
-        """One block in every lane."""
-        h = tokens * self.layout.token
-        for position, head in enumerate(self.layout.lanes):
+        """One block in every lane, all from one window."""
+        layout, h = self.layout, self.layout.tall(tokens)
+        top = layout.lane_middle(0) - h / 2
+        self.out.append(drawing.window(self.uid, self.windows[name], x, top, w, len(layout.lanes) * layout.pitch))
+        for position, head in enumerate(layout.lanes):
             if head is not None:
-                y = self.layout.lane_middle(position) - h / 2
-                self._block((name, head), x, y, w, h, look.head_colour(head), across)
+                self._frame(x, layout.lane_middle(position) - h / 2, w, h, look.head_colour(head), across)
 
     # -- the whole ----------------------------------------------------------------------------
 
@@ -316,7 +329,7 @@ class _Drawing:
         lanes_left, lanes_right = layout.lanes_at
         self._wide("x", spans["input"][0], self.middle, self.t_q)
         gather = spans["project"][1] + 30
-        step_down = max(self.t_q, self.t_k) * layout.token + 38
+        step_down = layout.tall(max(self.t_q, self.t_k)) + 38
         for row, (name, tokens) in enumerate((("q", self.t_q), ("k", self.t_k), ("v", self.t_k))):
             y, x = self.middle + (row - 1) * step_down, spans["project"][0]
             self._wire(spans["input"][1] + 5, self.middle, x - 27, y, look.LINE)
@@ -351,13 +364,14 @@ class _Drawing:
 
     def _wide(self, name: str, x: float, y: float, tokens: int, bands: bool = False) -> None:
         """A block (tokens, width) around the height ``y``, the other samples of the batch as sheets behind it."""
-        w, h = self.trace[name].shape[2] * self.layout.feature, tokens * self.layout.token
+        w, h = self.trace[name].shape[2] * self.layout.feature, self.layout.tall(tokens)
         for depth in range(min(self.batch - 1, 3), 0, -1):
             self.out.append(
                 f'<rect class="s a-batch" x="{x + 5 * depth:.1f}" y="{y - h / 2 + 5 * depth:.1f}" width="{w:.1f}" '
                 f'height="{h:.1f}" fill="{look.PAPER}" stroke="{look.QUIET}"/>'
             )
-        self._block(name, x, y - h / 2, w, h, look.INK, "width")
+        self.out.append(drawing.window(self.uid, self.windows[name], x, y - h / 2, w, h))
+        self._frame(x, y - h / 2, w, h, look.INK, "width")
         if bands:
             self._bands(x, y - h / 2 - 10, w, shared=name in "kv")
 

@@ -306,7 +306,7 @@ class TestControls:
         knob(panel, "tokens").field.value = 300
         assert (knob(panel, "tokens").slider.value, knob(panel, "tokens").slider.max) == (300, 300)
         knob(panel, "tokens").field.value = 20
-        assert (knob(panel, "tokens").slider.value, knob(panel, "tokens").slider.max) == (20, 64)
+        assert (knob(panel, "tokens").slider.value, knob(panel, "tokens").slider.max) == (20, 32)
 
     @pytest.mark.parametrize(("typed", "stands"), [(12, 8), (13, 16), (100, 104), (3, 8), (1001, 1000)])
     def test_a_number_between_two_steps_is_kept_and_the_slider_stands_nearby(self, typed, stands):

@@ -15,7 +15,7 @@ from PIL import Image
 from mha_lib import look, masks, samples
 from mha_lib.attention import MultiHead
 from mha_lib.dims import Dims
-from mha_lib.drawing import colour, whole_palette
+from mha_lib.drawing import CLEAR, colour, whole_palette
 from mha_lib.shape_flow import HEIGHT, WIDTH, _Layout, shape_flow
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -74,7 +74,7 @@ def test_blocks_are_to_scale():
     left, right = layout.spans["mix"]
     assert (right - left) / 64 == pytest.approx(layout.feature)
     left, right = layout.spans["score"]
-    assert (right - left) / 10 == pytest.approx(layout.token)
+    assert (right - left) / 10 == pytest.approx(layout.unit) == pytest.approx(layout.tall(10) / 10)
 
 
 @given(st.integers(1, 4), st.integers(1, 64), st.integers(1, 16), st.integers(1, 64))
@@ -85,8 +85,9 @@ def test_everything_fits_on_the_page(batch, tokens, n_heads, d_k):
     spans = list(layout.spans.values())
     assert all(right <= left for (_, right), (left, _) in pairwise(spans)), "two columns overlap"
     assert spans[0][0] >= 0 and spans[-1][1] <= WIDTH
-    assert all(0 <= layout.lane_middle(i) - layout.token * tokens / 2 for i in range(len(layout.lanes)))
-    assert all(layout.lane_middle(i) + layout.token * tokens / 2 <= HEIGHT for i in range(len(layout.lanes)))
+    assert layout.tall(tokens) < layout.pitch and layout.unit <= 22, "lanes need a gap between them"
+    assert layout.lane_middle(0) - layout.pitch / 2 > 0
+    assert layout.lane_middle(len(layout.lanes) - 1) + layout.pitch / 2 < HEIGHT
     assert tree(picture).get("viewBox") == f"0 0 {WIDTH} {HEIGHT}"
 
 
@@ -97,33 +98,42 @@ def test_more_heads_than_lanes_are_counted():
     assert _Layout(trace(1, 4, 64, 16)).lanes == list(range(16))
 
 
-def squares(picture):
-    """The blocks with as many queries as keys, in the order in which they are drawn, as places in the palette."""
+def squares(picture, n_heads=3):
+    """The maps of the lanes in the order in which they are drawn, one stack of heads each, as places in the palette.
+
+    Only for five tokens: the windows that are five pixels wide.
+    """
     raw = base64.b64decode(next(tree(picture).iter(f"{SVG}image")).get("href").split(",")[1])
     pixels = np.asarray(Image.open(io.BytesIO(raw)))
     windows = [s.get("viewBox") for s in tree(picture).iter(f"{SVG}svg") if s.get("preserveAspectRatio")]
     parts = [tuple(map(int, window.split())) for window in windows]
-    return [
-        pixels[top : top + rows, left : left + columns] for left, top, columns, rows in parts if columns == rows == 5
-    ]
+    columns = [pixels[top : top + rows, left : left + wide] for left, top, wide, rows in parts if wide == 5]
+    return [column.reshape(n_heads, -1, 5)[:, :5] for column in columns]
 
 
 def test_the_pixels_are_the_weights_of_the_right_head():
     run = trace(2, 5, 12, 3)
-    weights = squares(shape_flow(run, sample=1))[
-        3 * 3 : 4 * 3
-    ]  # scores, scaled and masked come first, three heads each
-    assert len(weights) == 3
-    for head, block in enumerate(weights):
-        assert (block == colour(run["weights"][1, head], 0, 1, look.WEIGHTS_MAP)).all()
+    scores, scaled, masked, weights = squares(shape_flow(run, sample=1))
+    assert (weights == colour(run["weights"][1], 0, 1, look.WEIGHTS_MAP)).all()
+    assert (scores != scaled).any() and (scaled != masked).any()
 
 
 def test_a_mask_is_seen():
     picture = shape_flow(trace(2, 5, 12, 3, mask=masks.causal(5)))
     assert "keep 60%" in words(picture) and "60% of the pairs" in picture.alt
-    masked = squares(picture)[2 * 3]
     grey = [int(look.MASKED[i : i + 2], 16) for i in (1, 3, 5)]
-    assert ((whole_palette()[masked] == grey).all(axis=-1) == ~masks.causal(5)).all()
+    for head in squares(picture)[2]:
+        assert ((whole_palette()[head] == grey).all(axis=-1) == ~masks.causal(5)).all()
+
+
+def test_between_the_lanes_is_nothing():
+    """A column is one image; the rows between two heads show the lanes behind them."""
+    picture = shape_flow(trace(2, 5, 12, 3))
+    raw = base64.b64decode(next(tree(picture).iter(f"{SVG}image")).get("href").split(",")[1])
+    image = Image.open(io.BytesIO(raw))
+    rows = _Layout(trace(2, 5, 12, 3)).rows
+    lanes = np.asarray(image)[: 3 * rows].reshape(3, rows, -1)
+    assert image.info["transparency"] == CLEAR and (lanes[:, 5:] == CLEAR).all()
 
 
 def test_the_scale_is_said_as_it_is():

@@ -95,6 +95,9 @@ def pictures_by_cell(nb: OpenNotebook) -> dict[int, int]:
     return counts
 
 
+A_REPR = re.compile(r"\w+\(.*\)$", re.DOTALL)  # of a widget, as in IntSlider(value=0)
+
+
 def check_before_run(nb: OpenNotebook) -> list[str]:
     """What was saved shows as it was, although the notebook is not trusted and nothing runs yet."""
     findings = []
@@ -107,9 +110,10 @@ def check_before_run(nb: OpenNotebook) -> list[str]:
             if pictured and not shown.get(cell["index"]):
                 findings.append(f"{where(cell)} has a saved picture that does not show before the notebook is run")
                 break
-            elif any("widget-view" in kind for kind in data) and not pictured:
-                findings.append(f"{where(cell)} has a saved widget and no picture beside it: before it is run, the "
-                                f"reader sees “{''.join(data.get('text/plain', ''))[:60]}”")
+            words = "".join(data.get("text/plain", ""))
+            if any("widget-view" in kind for kind in data) and not html and not pictured and A_REPR.match(words):
+                findings.append(f"{where(cell)} has a saved widget and neither picture nor words beside it: before it "
+                                f"is run, the reader sees “{words[:60]}”")
                 break
     for text in nb.page.locator(".jp-OutputArea-output").all_inner_texts():
         if broken := re.search(r"model not found|Error displaying widget|Loading widget", text):

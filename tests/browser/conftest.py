@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 from pathlib import Path
@@ -37,16 +38,13 @@ def _needs(*modules: str) -> None:
 # The package, not the session: Playwright keeps an event loop running while it lives, and tests elsewhere that run
 # notebooks want to start one of their own.
 @pytest.fixture(scope="package")
-def made_up(tmp_path_factory):
-    """The notebooks the tests of the harness open, in a folder of their own."""
-    return tmp_path_factory.mktemp("made_up")
-
-
-@pytest.fixture(scope="package")
 def lab_and_context():
     _needs("playwright", "jupyterlab", "ipywidgets", "axe_playwright_python", "psutil")
-    try:
-        with lab_and_browser(NOTEBOOKS) as both:
-            yield both
-    except BrowserMissing as missing:
-        give_up(str(missing))
+    with contextlib.ExitStack() as stack:
+        try:
+            both = stack.enter_context(lab_and_browser(NOTEBOOKS))
+        except BrowserMissing as missing:
+            both, reason = None, str(missing)
+        if both is None:
+            give_up(reason)
+        yield both

@@ -81,6 +81,8 @@
   // Everything that is on its way has arrived: the kernel answered after its last message, every widget has its
   // elements, every image is decoded, and a frame with it all has been drawn. True if it came to rest.
   async function settled(ms = 15000) {
+    // Twice: a widget holds its newest message back until the kernel is done with the one before.
+    await soon(kernel().requestKernelInfo(), ms);
     await soon(kernel().requestKernelInfo(), ms);
     const widgets = () => all(".jp-OutputArea-output[data-mime-type*='widget-view']")
       .every(node => node.querySelector(".jupyter-widgets, .widget-subarea > *") || /Error|not found/.test(node.innerText)
@@ -235,11 +237,13 @@
     const numbers = fields(panel);
     return {
       cell: cellOf(panel),
-      stands_out: Math.round(Math.max(0, ...all("svg, img, input, select, button, .mha-notice", panel).filter(visible)
+      stands_out: Math.round(Math.max(0, ...all("svg, img, input, select, button, .mha-notice", panel)
+        // What a picture holds is cut off at its own edge.
+        .filter(element => visible(element) && !element.parentElement.closest("svg"))
         .map(element => element.getBoundingClientRect().right)) - room),
       sliders: handles(panel).map((handle, at) => ({at, label: labelOf(handle), name: nameOf(handle),
         field: fieldOf(handle, numbers), now: number(handle, "aria-valuenow"), min: number(handle, "aria-valuemin"),
-        max: number(handle, "aria-valuemax"), tab: handle.tabIndex,
+        max: number(handle, "aria-valuemax"), step: handle.closest(".noUi-target")?.noUiSlider?.options.step || 1, tab: handle.tabIndex,
         disabled: handle.closest("[disabled], .noUi-disabled") !== null})),
       fields: fields(panel).map((field, at) => ({at, name: nameOf(field), value: field.value, min: field.min,
         max: field.max, step: field.step, disabled: field.disabled})),
@@ -255,17 +259,22 @@
     };
   }
 
-  // Does the picture show what the sliders say? The four sizes come in this order.
+  // Does the picture show what the controls say? The four sizes come in this order.
   const SIZES = ["batch", "tokens", "width", "heads"];
   function outOfStep(state) {
     if (!state.views.length) return "shows neither a picture nor a notice with data-of";
-    for (const view of state.views) {
-      const of = view.of.split(",").map(Number);
-      for (const slider of state.sliders) {
-        const at = SIZES.indexOf(slider.label);
-        if (at >= 0 && of[at] !== slider.now)
-          return `the ${slider.label} slider says ${slider.now}, the ${view.notice ? "notice" : "picture"} was drawn for ${view.of}`;
-      }
+    for (const slider of state.sliders) {
+      const at = SIZES.indexOf(slider.label);
+      if (at < 0) continue;
+      const field = state.fields[slider.field];
+      const says = field ? Number(field.value) : slider.now;
+      // A number between two steps or beyond the ends is the field's alone; the slider then stands next to it.
+      const near = Math.min(slider.max, Math.max(slider.min, says)), between = (near - slider.min) % slider.step !== 0;
+      if (Math.abs(slider.now - near) > (between ? slider.step / 2 : 0))
+        return `the ${slider.label} slider says ${slider.now}, its number field ${field.value}`;
+      for (const view of state.views)
+        if (Number(view.of.split(",")[at]) !== says)
+          return `the ${slider.label} slider says ${says}, the ${view.notice ? "notice" : "picture"} was drawn for ${view.of}`;
     }
     return "";
   }

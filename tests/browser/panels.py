@@ -150,8 +150,6 @@ class Panel:
             now = self.follows(f"{key} on “{label}”")
             if now["sliders"][at]["now"] == before["sliders"][at]["now"]:
                 self.say(f"{key} does not move “{label}” from {before['sliders'][at]['now']:g}")
-            elif key == "ArrowLeft":
-                slider["step"] = before["sliders"][at]["now"] - now["sliders"][at]["now"]
             self.check_others_stay(before, now, slider, key)
         self.put_slider(slider, current["now"])
 
@@ -170,7 +168,7 @@ class Panel:
         else:
             self.focus("handles", slider["at"])
             self.press("Home")
-            steps = (value - self.state()["sliders"][slider["at"]]["min"]) / (slider.get("step") or 1)
+            steps = (value - self.state()["sliders"][slider["at"]]["min"]) / slider["step"]
             for _ in range(min(round(steps), 500)):
                 self.press("ArrowRight")
         self.follows(f"putting “{slider['label']}” back to {value:g}", slider=slider["at"], value=value)
@@ -188,7 +186,7 @@ class Panel:
         slider = next((slider for slider in self.start["sliders"] if slider["field"] == field["at"]), None)
         before = self.state()
         old = float(before["fields"][field["at"]]["value"])
-        step = (slider or {}).get("step") or float(field["step"] or 1)
+        step = slider["step"] if slider else float(field["step"] or 1)
         high = before["sliders"][slider["at"]]["max"] if slider else float(field["max"] or "inf")
         new = old + step if old + step <= high else old - step
         self.type_in(field, new)
