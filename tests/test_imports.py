@@ -19,7 +19,7 @@ WIDGETS = (*MATPLOTLIB, "ipywidgets", "threadpoolctl")
 #: What each module may import, from the bottom to the top. A package counts with all its submodules.
 MAY_IMPORT = {
     **dict.fromkeys(("mha_lib", "dims", "environment", "look", "picture"), ()),
-    **dict.fromkeys(("attention", "masks", "blockwise", "cost", "quantize", "mistakes", "heads"), NUMPY),
+    **dict.fromkeys(("attention", "masks", "blockwise", "cost", "quantize", "mistakes", "checks", "heads"), NUMPY),
     **dict.fromkeys(("models", "samples"), NUMPY),
     **dict.fromkeys(("drawing", "shape_flow", "plots"), MATPLOTLIB),
     **dict.fromkeys(("controls", "headview", "practice"), WIDGETS),
