@@ -1,0 +1,58 @@
+"""Compute which check catches which mistake, and write it down for people: docs/kill-matrix.md.
+
+    python tools/kill_matrix.py
+
+A test computes it again and compares, so the page cannot claim what is not so.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mha_lib.checks import CHECKS, matrix
+from mha_lib.mistakes import CATALOGUE
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "kill-matrix.md"
+
+INTRODUCTION = """\
+# What catches what
+
+Ways to get multi-head attention wrong, and the checks that people use to find out. Every cell is computed: each mistake
+is one step of a right layer swapped (`mha_lib/mistakes.py`), each check is run on it (`mha_lib/checks.py`).
+**✗** the check catches the mistake; a blank means that it lets it through.
+This page is written by `tools/kill_matrix.py`.
+"""
+
+
+def page() -> str:
+    """The page as Markdown."""
+    caught = ~matrix([mistake.run for mistake in CATALOGUE])
+    weak = [i for i, check in enumerate(CHECKS) if check.weak]
+    ours = [i for i, check in enumerate(CHECKS) if not check.weak]
+    parts = [INTRODUCTION]
+    for title, columns in (("The usual checks", weak), ("Ours", ours)):
+        parts.append(f"\n## {title}\n")
+        parts += [f"- **{CHECKS[i].name}**: {CHECKS[i].why}." for i in columns]
+        parts.append("\n" + _row(["mistake", *(CHECKS[i].name for i in columns)]))
+        parts.append(_row([":--", *(":-:" for _ in columns)]))
+        parts += [
+            _row([mistake.name, *("✗" if row[i] else " " for i in columns)])
+            for mistake, row in zip(CATALOGUE, caught, strict=True)
+        ]
+        parts.append(_row(["**caught**", *(f"**{caught[:, i].sum()} of {len(CATALOGUE)}**" for i in columns)]))
+    parts.append("\n## Who made them\n")
+    parts += [
+        f"- **{mistake.name}** ({mistake.misconception}): {mistake.looks}."
+        + (f" Reported in {', '.join(mistake.seen_in)}." if mistake.seen_in else "")
+        for mistake in CATALOGUE
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _row(cells) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"written: {PAGE.name}")
