@@ -20,6 +20,7 @@ import numpy as np
 
 from . import masks
 from .attention import MultiHead
+from .mistakes import CATALOGUE, Mistake
 
 
 @dataclass(frozen=True)
@@ -215,6 +216,54 @@ def matrix(runs: Iterable[Callable], checks: Iterable[Check] = CHECKS) -> np.nda
     """
     checks = list(checks)
     return np.array([[_lets_through(check, run) for check in checks] for run in runs], bool)
+
+
+def likeliest(run: Callable) -> tuple[Mistake, ...]:
+    """Which mistakes of the catalogue a wrong layer's answers are those of.
+
+    Our checks are run, and every answer is kept. A mistake fits if it gives the same answer to every
+    question; where none does, those are named that share the most of the WRONG answers, and at least one.
+
+    Returns
+    -------
+    tuple of Mistake
+        Empty for a right layer, and for one that is wrong in a way of its own.
+    """
+    asked: list[tuple] = []
+
+    def listening(layer, x, context=None, **options):
+        given = run(layer, x, context, **options)
+        asked.append((layer, x, context, options, np.array(given)))
+        return given
+
+    for check in CHECKS:
+        if not check.weak:
+            _lets_through(check, listening)
+    wrong = [not _same(by_loops(layer, x, context, **options), given) for layer, x, context, options, given in asked]
+    if not any(wrong):
+        return ()
+    shared = np.array(
+        [[_same(_answer(mistake, *question), given) for *question, given in asked] for mistake in CATALOGUE]
+    )
+    if shared.all(axis=1).any():
+        return tuple(mistake for mistake, fits in zip(CATALOGUE, shared.all(axis=1), strict=True) if fits)
+    score = shared[:, wrong].sum(axis=1)
+    return tuple(mistake for mistake, points in zip(CATALOGUE, score, strict=True) if points == score.max() > 0)
+
+
+def _answer(mistake: Mistake, layer, x, context, options):
+    with np.errstate(all="ignore"):
+        try:
+            return mistake.run(layer, x, context, **options)
+        except Exception:  # a mistake that cannot even run on these sizes gives no answer to share
+            return None
+
+
+def _same(one, other) -> bool:
+    """The same numbers; NaN in the same places counts as the same."""
+    if one is None or np.shape(one) != np.shape(other) or np.asarray(other).dtype.kind not in "fiu":
+        return False
+    return bool(np.allclose(one, other, rtol=1e-6, atol=1e-6, equal_nan=True))
 
 
 def _lets_through(check: Check, run: Callable) -> bool:

@@ -1,13 +1,14 @@
 """The kill matrix: every mistake is caught by its check, every right layer passes all, and the weak checks are weak."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from mha_lib import checks
 from mha_lib.attention import MultiHead, softmax
-from mha_lib.mistakes import CATALOGUE
+from mha_lib.mistakes import CATALOGUE, named
 
 NAMES = [check.name for check in checks.CHECKS]
 OURS = [check.name for check in checks.CHECKS if not check.weak]
@@ -118,6 +119,32 @@ def test_the_reference_uses_nothing_of_the_library():
     x = np.random.default_rng(4).standard_normal((2, 5, 12))
     assert np.allclose(checks.by_loops(layer, x), layer(x))
     assert not {"softmax", "split_heads", "merge_heads", "STEPS"} & set(checks.by_loops.__code__.co_names)
+
+
+@pytest.mark.parametrize("mistake", CATALOGUE, ids=lambda mistake: mistake.name)
+def test_a_mistake_is_called_by_its_name(mistake):
+    assert checks.likeliest(mistake.run) == (mistake,)
+
+
+@pytest.mark.parametrize("run", [library, checks.by_loops, with_einsum, sum_over_heads])
+def test_a_right_layer_is_called_no_names(run):
+    assert checks.likeliest(run) == ()
+
+
+def test_two_mistakes_at_once_are_both_suspected():
+    """Scaled by √d_model, and the mask after softmax: without a mask the first shows alone."""
+    steps = replace(named("mask after softmax").steps, scale=named("divide by √d_model").steps.scale)
+    found = checks.likeliest(lambda layer, x, context=None, **options: layer(x, context, steps=steps, **options))
+    assert named("divide by √d_model") in found
+
+
+@pytest.mark.parametrize("wrong", [None, "text", np.zeros((5, 2, 12))])
+def test_answers_of_the_wrong_kind_have_no_name(wrong):
+    assert checks.likeliest(lambda layer, x, context=None, **options: wrong) == ()
+
+
+def test_a_mistake_of_its_own_kind_has_no_name():
+    assert checks.likeliest(lambda layer, x, context=None, **options: layer(x, context, **options) + 1) == ()
 
 
 def test_what_raises_does_not_get_through():
