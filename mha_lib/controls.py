@@ -175,6 +175,7 @@ class Panel(widgets.VBox):
     ):
         self._draw, self._sizes, self._needs, self._budget = draw, sizes, needs, budget
         self._waiting, self._result, self._frame = None, None, (1560, 760)
+        self._buttons: dict[int, widgets.Button] = {}
         self._knobs = {
             name: _Knob(sizes.values[name], *SLIDERS[name], lambda value, name=name: sizes.set(self, **{name: value}))
             for name in shown
@@ -216,11 +217,12 @@ class Panel(widgets.VBox):
         self._waiting = None
         for name, knob in self._knobs.items():
             knob.show(self._sizes.values[name])
+        self._redraw()
+        # The name of the sizes can wait until the picture is on its way.
         sizes = tuple(self._sizes.values.values())
         named = next((name for name, preset in PRESETS.items() if preset == sizes), _OWN)
         if self._presets.value != named:
             self._presets.value = named
-        self._redraw()
 
     def follow_later(self) -> None:
         """Follow once the kernel has nothing else to do; a newer change replaces one that still waits."""
@@ -259,11 +261,9 @@ class Panel(widgets.VBox):
             shown = self._notice(f"<p>{html.escape(str(error))}.</p>")
         else:
             shown = self._guarded(dims)
-        if [button.description for button in ways_out] != [button.description for button in self._ways_out.children]:
-            for button in self._ways_out.children:
-                button.close()
-            self._ways_out.children = ways_out
         self.picture.value = shown
+        if tuple(ways_out) != self._ways_out.children:
+            self._ways_out.children = ways_out
         self._numbers_button.disabled = getattr(self._result, "numbers", None) is None
         self._show_numbers()
 
@@ -301,14 +301,15 @@ class Panel(widgets.VBox):
     def _valid_heads(self, error: HeadsDoNotDivide) -> list[widgets.Button]:
         """Buttons for the nearest head counts that do divide."""
         near = sorted(sorted(error.valid, key=lambda count: abs(count - error.n_heads))[:4])
-        buttons = []
-        for count in near:
-            button = widgets.Button(
-                description="1 head" if count == 1 else f"{count} heads", layout=widgets.Layout(width="auto")
-            )
-            button.on_click(lambda _, count=count: self._sizes.set(self, n_heads=count))
-            buttons.append(button)
-        return buttons
+        return [self._way_out(count) for count in near]
+
+    def _way_out(self, count: int) -> widgets.Button:
+        """The button for a head count, made once: a button is slower to make than a picture."""
+        if count not in self._buttons:
+            words = "1 head" if count == 1 else f"{count} heads"
+            self._buttons[count] = button = widgets.Button(description=words, layout=widgets.Layout(width="auto"))
+            button.on_click(lambda _: self._sizes.set(self, n_heads=count))
+        return self._buttons[count]
 
     def _show_numbers(self) -> None:
         numbers = getattr(self._result, "numbers", None) if self._numbers_button.value else None
