@@ -23,7 +23,7 @@ _serial = itertools.count()
 
 
 def unique(word: str) -> str:
-    """A name no other drawing of this session has: ids are shared by all drawings on a page."""
+    """A name that no other drawing of this kernel has: ids are shared by all drawings on a page."""
     return f"{word}{next(_serial)}"
 
 

@@ -124,7 +124,7 @@ def _large_and_finite(scores, setting):
 def _softmax_unshifted(scores, setting):
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         grown = np.exp(scores)
-        return np.nan_to_num(grown / grown.sum(axis=-1, keepdims=True), nan=np.nan)
+        return grown / grown.sum(axis=-1, keepdims=True)
 
 
 def _scale_without_cap(scores, setting):
