@@ -15,6 +15,8 @@ LIBRARY = ROOT / "mha_lib"
 
 NUMPY, MATPLOTLIB = ("numpy",), ("numpy", "matplotlib.pyplot")
 WIDGETS = (*MATPLOTLIB, "ipywidgets", "threadpoolctl")
+TOML = ("tomllib",) if sys.version_info >= (3, 11) else ("tomli",)
+PRACTICE = (*WIDGETS, *TOML, "cloudpickle", "filelock", "fsrs", "pebble", "platformdirs")
 
 #: What each module may import, from the bottom to the top. A package counts with all its submodules.
 MAY_IMPORT = {
@@ -22,7 +24,8 @@ MAY_IMPORT = {
     **dict.fromkeys(("attention", "masks", "blockwise", "cost", "quantize", "mistakes", "checks", "heads"), NUMPY),
     **dict.fromkeys(("models", "samples"), NUMPY),
     **dict.fromkeys(("drawing", "shape_flow", "plots"), MATPLOTLIB),
-    **dict.fromkeys(("controls", "headview", "practice"), WIDGETS),
+    **dict.fromkeys(("controls", "headview"), WIDGETS),
+    "practice": PRACTICE,
 }
 
 

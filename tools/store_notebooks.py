@@ -59,7 +59,10 @@ def execute(notebook, folder=NOTEBOOKS, timeout=600):
     """A copy of the notebook, run from the first cell to the last in a new kernel that starts in ``folder``."""
     fresh = copy.deepcopy(notebook)
     with tempfile.TemporaryDirectory() as ipython:
+        # The page is that of a reader who has answered nothing yet.
+        progress = str(Path(ipython) / "progress.json")
         variables = {**os.environ, "PYTHONHASHSEED": "0", "IPYTHONDIR": ipython, "JUPYTER_PREFER_ENV_PATH": "1"}
+        variables["MHA_PROGRESS"] = progress
         variables.pop("MPLBACKEND", None)
         client = NotebookClient(
             fresh,

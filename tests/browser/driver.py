@@ -169,6 +169,7 @@ class Lab:
             "JUPYTER_RUNTIME_DIR": str(folder / "runtime"), "IPYTHONDIR": str(folder / "ipython"),
             "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
             "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
+            "MHA_PROGRESS": str(folder / "progress.json"),
             # The library beside the notebooks is the one to test, whatever is installed.
             "PYTHONPATH": os.pathsep.join(filter(None, [str(self.copy), os.environ.get("PYTHONPATH", "")])),
         }
