@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .attention import STEPS, MultiHead, Setting, Steps, softmax
+from .attention import STEPS, MultiHead, Setting, Steps, share_heads, softmax
 from .masks import causal
 
 
@@ -119,6 +119,13 @@ def _logit_zero(scores, setting):
 def _large_and_finite(scores, setting):
     scores = _bias_only(scores, setting)
     return scores if setting.keep is None else scores + np.where(setting.keep, 0, -1e9).astype(scores.dtype)
+
+
+def _divided_by_nothing(scores, setting):
+    """exp / Σ exp, with no thought of a row that is all −∞: there, 0 / 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        grown = np.exp(scores - scores.max(axis=-1, keepdims=True, initial=-np.finfo(scores.dtype).max))
+        return grown / grown.sum(axis=-1, keepdims=True)
 
 
 def _softmax_unshifted(scores, setting):
@@ -333,6 +340,21 @@ CATALOGUE: tuple[Mistake, ...] = (
         "empty row",
         ("NVIDIA/apex#1390", "bentrevett/pytorch-seq2seq#191"),
         steps=replace(STEPS, mask=_large_and_finite),
+    ),
+    Mistake(
+        "−∞ on every key of a row",
+        "M6",
+        "NaN for a sample with nothing in it; a step later it is everywhere",
+        "empty row",
+        ("pytorch/pytorch#27968",),
+        steps=replace(STEPS, normalise=_divided_by_nothing),
+    ),
+    Mistake(
+        "a masked NaN times a weight of 0",
+        "M6",
+        "garbage in the padding reaches every real token, though its weight is 0",
+        "poisoned padding",
+        steps=replace(STEPS, mix=lambda weights, v, setting: weights @ share_heads(v, weights.shape[1])),
     ),
     Mistake(
         "mask inverted",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mha_lib.checks import CHECKS, matrix
 from mha_lib.mistakes import CATALOGUE
+from mha_lib.practice.exercises import EXERCISES, Exercise, Wrong, verdict
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "kill-matrix.md"
 
@@ -40,6 +41,7 @@ def page() -> str:
             for mistake, row in zip(CATALOGUE, caught, strict=True)
         ]
         parts.append(_row(["**caught**", *(f"**{caught[:, i].sum()} of {len(CATALOGUE)}**" for i in columns)]))
+    parts += _exercises()
     parts.append("\n## Who made them\n")
     parts += [
         f"- **{mistake.name}** ({mistake.misconception}): {mistake.looks}."
@@ -47,6 +49,38 @@ def page() -> str:
         for mistake in CATALOGUE
     ]
     return "\n".join(parts) + "\n"
+
+
+EXERCISES_INTRODUCTION = """\
+
+## The checkers of the exercises
+
+The reader writes a function, and a checker judges it (`mha_lib/practice/exercises.py`). Each mistake that can be made
+there is written as such a function, and judged. **named** the checker rejects it and calls it by its name; **✗** it
+rejects it; **MISSED** it lets it through; a blank means that the mistake cannot be made there.
+"""
+
+
+def _exercises() -> list[str]:
+    """Every exercise against every mistake that it lists."""
+    rows: dict[str, dict[str, str]] = {mistake.name: {} for mistake in CATALOGUE}
+    for exercise in EXERCISES:
+        for wrong in exercise.wrongs:
+            rows.setdefault(wrong.name, {})[exercise.name] = _found(exercise, wrong)
+    names = [exercise.name for exercise in EXERCISES]
+    parts = [EXERCISES_INTRODUCTION, _row(["mistake", *names]), _row([":--", *(":-:" for _ in names)])]
+    parts += [_row([name, *(cells.get(column, " ") for column in names)]) for name, cells in rows.items() if cells]
+    caught = [sum(rows[name].get(column) in ("named", "✗") for name in rows) for column in names]
+    listed = [sum(column in rows[name] for name in rows) for column in names]
+    parts.append(_row(["**caught**", *(f"**{few} of {all_}**" for few, all_ in zip(caught, listed, strict=True))]))
+    return parts
+
+
+def _found(exercise: Exercise, wrong: Wrong) -> str:
+    found = verdict(wrong.function, exercise.name)
+    if found.passed:
+        return "MISSED"
+    return "named" if found.mistake and found.mistake[0] == wrong.name else "✗"
 
 
 def _row(cells) -> str:
