@@ -1,0 +1,285 @@
+"""Write the test: it must let right functions through and stop the wrong ones, and is scored on both.
+
+The right ones are written in different styles, so that a test which compares the last bit stops some of
+them. The wrong ones are the mistakes that the exercise's own checker knows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import html
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import ipywidgets as widgets
+import numpy as np
+
+from ..attention import MultiHead, attention, merge_heads, softmax, split_heads
+from . import exercises, judge, progress
+from .exercises import Exercise
+from .forms import unfilled
+from .questions import alert, no_such, stylesheet
+
+#: How often a test is run on each right function: one that draws new numbers every time must still agree with itself.
+_TIMES = 3
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a test is worth, as plain data.
+
+    Attributes
+    ----------
+    state : str
+        "right": lets all right ones through and stops all wrong ones; "wrong"; or "open": not filled in yet.
+    said : str
+        In one sentence.
+    accepted, rights : int
+        Right functions let through, of so many.
+    stopped : tuple of (name, looks, bool)
+        The wrong ones, and whether the test stops them.
+    """
+
+    state: str
+    said: str
+    accepted: int = 0
+    rights: int = 0
+    stopped: tuple[tuple[str, str, bool], ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return self.state == "right"
+
+    @property
+    def killed(self) -> int:
+        return sum(stopped for *_, stopped in self.stopped)
+
+
+# ---------------------------------------------------------------------------------------------
+# Right functions of several styles
+
+
+def _attend_with_einsum(q, k, v):
+    weights = softmax(np.einsum("bhid,bhjd->bhij", q, k) / np.sqrt(q.shape[-1]), axis=-1)
+    return np.einsum("bhij,bhjd->bhid", weights, v)
+
+
+def _attend_head_by_head(q, k, v):
+    heads = []
+    for head in range(q.shape[1]):
+        scores = (q[:, head] * q.shape[-1] ** -0.5) @ np.swapaxes(k[:, head], 1, 2)
+        heads.append(softmax(scores, axis=-1) @ v[:, head])
+    return np.stack(heads, axis=1)
+
+
+def _layer_of_the_library(x, W_Q, W_K, W_V, W_O, n_heads):
+    return MultiHead(W_Q, W_K, W_V, W_O, n_heads)(x)
+
+
+def _layer_as_a_sum_over_heads(x, W_Q, W_K, W_V, W_O, n_heads):
+    d_k, out = x.shape[-1] // n_heads, 0.0
+    for head in range(n_heads):
+        own = slice(head * d_k, (head + 1) * d_k)
+        scores = (x @ W_Q[:, own]) @ np.swapaxes(x @ W_K[:, own], 1, 2) / np.sqrt(d_k)
+        out = out + softmax(scores, axis=-1) @ (x @ W_V[:, own]) @ W_O[own]
+    return out
+
+
+def _layer_with_einsum(x, W_Q, W_K, W_V, W_O, n_heads):
+    q, k, v = (np.einsum("btd,dhe->bhte", x, W.reshape(len(W), n_heads, -1)) for W in (W_Q, W_K, W_V))
+    return np.einsum("bhte,hed->btd", _attend_with_einsum(q, k, v), W_O.reshape(n_heads, -1, W_O.shape[1]))
+
+
+_STYLES: dict[str, tuple[Callable, ...]] = {
+    "attend": (attention, _attend_with_einsum, _attend_head_by_head),
+    "masked_attend": (lambda q, k, v, mask: attention(q, k, v, mask=mask),),
+    "split_heads": (split_heads,),
+    "merge_heads": (merge_heads,),
+    "multi_head": (_layer_of_the_library, _layer_as_a_sum_over_heads, _layer_with_einsum),
+    "step_shapes": (),
+}
+
+
+def rights(exercise: Exercise) -> tuple[Callable, ...]:
+    """Right functions for an exercise: its own loops, and others written independently."""
+    return (exercise.right, *_STYLES[exercise.name])
+
+
+# ---------------------------------------------------------------------------------------------
+# Scoring
+
+
+def scored(test: Callable, exercise: Exercise, *, source: str = "", limit: float = judge.LIMIT) -> Score:
+    """Score a test in a process of its own.
+
+    Parameters
+    ----------
+    test : function of one function
+        Returns True or False, or asserts; returning nothing without a failed assertion lets through.
+    exercise : Exercise
+        Its functions are what is tested.
+    source : str, optional
+        The text of the test, so that a line that raises can be shown.
+    limit : float, seconds
+
+    Returns
+    -------
+    Score
+        Also for a test that raises, loops for ever or takes its process down with it.
+    """
+    if not callable(test):
+        return Score("wrong", f"This is no function: {test!r:.40}. Start with `def`.")
+    if unfilled(test):
+        return Score("open", "Not filled in yet.")
+    try:
+        return judge.run(score, test, exercise.name, source, limit=limit)
+    except judge.Trouble as trouble:
+        return Score("wrong", str(trouble))
+
+
+def score(test: Callable, name: str, source: str = "") -> Score:
+    """Score a test right here: what the other process does."""
+    exercise = exercises.named(name)
+    right_ones = rights(exercise)
+    accepted = 0
+    for function in right_ones:
+        answers = [_answer(test, function, source) for _ in range(_TIMES)]
+        faults = [answer for answer in answers if isinstance(answer, str)]
+        if ... in answers:
+            return Score("open", "Not filled in yet: the test returns `...`.")
+        if faults:
+            return Score("wrong", faults[0], accepted, len(right_ones))
+        if len(set(answers)) > 1:
+            said = "It lets one and the same function through at one time and not at another. Fix the seed."
+            return Score("wrong", said, accepted, len(right_ones))
+        accepted += answers[0]
+    # A wrong function that makes the test raise is stopped as well.
+    stopped = tuple(
+        (wrong.name, wrong.looks, _answer(test, wrong.function, source) is not True) for wrong in exercise.wrongs
+    )
+    return _told(accepted, len(right_ones), stopped)
+
+
+def _told(accepted: int, count: int, stopped: Sequence[tuple[str, str, bool]]) -> Score:
+    killed = sum(dead for *_, dead in stopped)
+    if accepted < count:
+        said = (
+            f"It stops {count - accepted} of {count} right ones. Too strict: two right functions differ in the last "
+            "bits, so compare with np.allclose, and ask for nothing that is not promised."
+        )
+        return Score("wrong", said, accepted, count, tuple(stopped))
+    if killed < len(stopped):
+        said = f"It lets all {count} right ones through, and stops {killed} of {len(stopped)} wrong ones."
+        return Score("wrong", said, accepted, count, tuple(stopped))
+    said = f"It lets all {count} right ones through, and stops all {killed} wrong ones."
+    return Score("right", said, accepted, count, tuple(stopped))
+
+
+def _answer(test: Callable, function: Callable, source: str):
+    """True lets through, False stops; dots are dots; a str is what is wrong with the test itself."""
+
+    # Under one name, and without what could be read off it.
+    def layer(*arguments, **named):
+        return function(*arguments, **named)
+
+    try:
+        with exercises.quiet():
+            given = test(layer)
+    except AssertionError:
+        return False
+    except BaseException as problem:  # exit() and whatever else a learner may raise is a sentence, too
+        return f"The test {exercises.raised(problem, test, source).removeprefix('it ')}"
+    if given is ...:
+        return ...
+    if given is None:
+        return True
+    if isinstance(given, (bool, np.bool_)):
+        return bool(given)
+    if isinstance(given, np.ndarray):
+        return "The test returns an array. One answer is wanted: put .all() behind it, or use np.allclose."
+    return f"The test returns {given!r:.40}. Return True or False, or use assert."
+
+
+@functools.cache
+def shape_check(name: str) -> Score:
+    """What the most usual test is worth: it looks at the shape alone."""
+    exercise = exercises.named(name)
+    arguments = exercise.cases[0].arguments
+    wanted = np.shape(exercise.right(*arguments))
+
+    def test(layer):
+        return np.shape(layer(*arguments)) == wanted
+
+    return score(test, name)
+
+
+# ---------------------------------------------------------------------------------------------
+# On the page
+
+
+class Kill(widgets.VBox):
+    """What one test is worth; `kill` makes one.
+
+    Attributes
+    ----------
+    score : Score
+    """
+
+    def __init__(self, score: Score, exercise: Exercise):
+        self.score, self._exercise = score, exercise
+        said = _page(score, exercise)
+        super().__init__([stylesheet(), widgets.HTML(alert(said) if score.state != "open" else said)])
+        self.add_class("mha-predict").add_class("mha-bench")
+
+    def _repr_mimebundle_(self, **kwargs):
+        bundle = super()._repr_mimebundle_(**kwargs)
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        return {**data, "text/html": _page(self.score, self._exercise), "text/plain": self.score.said}, metadata
+
+
+def kill(test: Callable, name: str = "multi_head") -> widgets.VBox:
+    """Run the reader's test against right and wrong functions, and say what it is worth.
+
+    Parameters
+    ----------
+    test : function
+        Gets a function with the arguments of the exercise. Returns True if that is right, False if not; or asserts.
+    name : str
+        The exercise whose functions are tested.
+
+    Returns
+    -------
+    VBox
+        A `Kill`; a sentence where there is no such exercise. Nothing is ever raised.
+    """
+    known = [exercise.name for exercise in exercises.EXERCISES]
+    if name not in known:
+        return no_such("exercise", name, known)
+    exercise = exercises.named(name)
+    source = ""
+    with contextlib.suppress(OSError, TypeError):  # a test without a text is run all the same
+        source = inspect.getsource(test)
+    found = scored(test, exercise, source=source)
+    if found.killed:  # a test that stops nothing is where everybody begins, and no attempt
+        progress.mine().tried(f"test of {name}", found.passed, found.said)
+    return Kill(found, exercise)
+
+
+def _page(score: Score, exercise: Exercise) -> str:
+    heading = {"right": "✓", "wrong": "Not yet.", "open": "To do."}[score.state]
+    parts = [f"<p><b>{heading}</b> {html.escape(score.said)}</p>"]
+    if score.stopped:
+        usual = shape_check(exercise.name)
+        parts.append(f"<p>A test of the shape alone stops {usual.killed} of {len(usual.stopped)}.</p>")
+        rows = "".join(
+            f"<tr><th scope='row'>{html.escape(name)}</th><td>{'stopped' if dead else '<b>gets through</b>'}</td>"
+            f"<td>{'' if dead else html.escape(looks)}</td></tr>"
+            for name, looks, dead in sorted(score.stopped, key=lambda wrong: wrong[2])
+        )
+        parts.append(
+            "<table><thead><tr><th>wrong</th><th>by this test</th><th>how it looks from outside</th></tr></thead>"
+            f"<tbody>{rows}</tbody></table>"
+        )
+    return "".join(parts)

@@ -1,0 +1,196 @@
+"""A reader's test is worth what it stops, less what it stops wrongly."""
+
+import html
+import time
+
+import numpy as np
+import pytest
+
+from mha_lib.practice import exercises, judge, mutants, progress
+from mha_lib.practice.exercises import EXERCISES, named, verdict
+
+LAYER = named("multi_head")
+
+
+def _numbers(by=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    x, weights = rng.standard_normal((2, 5, 12)) * by, rng.standard_normal((4, 12, 12)) / np.sqrt(12)
+    return x, *weights, 3
+
+
+def accepts_everything(layer):
+    return True
+
+
+def stops_everything(layer):
+    return False
+
+
+def looks_at_the_shape(layer):
+    return layer(*_numbers()).shape == (2, 5, 12)
+
+
+def compares_numbers(layer):
+    for by in (1, 60):
+        if not np.allclose(layer(*_numbers(by)), LAYER.right(*_numbers(by))):
+            return False
+    return True
+
+
+def asserts(layer):
+    for by in (1, 60):
+        np.testing.assert_allclose(layer(*_numbers(by)), LAYER.right(*_numbers(by)), atol=1e-8)
+
+
+def wants_the_last_bit(layer):
+    return bool((layer(*_numbers()) == LAYER.right(*_numbers())).all())
+
+
+def permutes(layer):
+    x, *rest = _numbers()
+    order = [3, 0, 4, 1, 2]
+    return np.allclose(layer(x[:, order], *rest), layer(x, *rest)[:, order])
+
+
+def by_keyword(layer):
+    x, W_Q, W_K, W_V, W_O, n_heads = _numbers()
+    return np.allclose(layer(x=x, W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O, n_heads=n_heads), LAYER.right(*_numbers()))
+
+
+def test_a_good_test_stops_all_and_lets_all_right_ones_through():
+    for test in (compares_numbers, asserts):
+        found = mutants.scored(test, LAYER)
+        assert found.passed, found.said
+        assert found.accepted == found.rights == 4
+        assert found.killed == len(LAYER.wrongs)
+
+
+def test_numbers_of_ordinary_size_miss_the_one_that_overflows():
+    found = mutants.score(by_keyword, "multi_head")
+    assert [name for name, _, dead in found.stopped if not dead] == ["softmax without subtracting the maximum"]
+
+
+def test_a_shape_test_is_worth_nothing():
+    found = mutants.scored(looks_at_the_shape, LAYER)
+    assert not found.passed and found.killed == 0 and found.accepted == 4
+    assert f"stops 0 of {len(LAYER.wrongs)} wrong ones" in found.said
+
+
+def test_reordering_tokens_stops_the_wrong_split_with_the_wrong_merge():
+    dead = {name for name, _, dead in mutants.score(permutes, "multi_head").stopped if dead}
+    assert {"split and merge by reshape", "split by reshape", "merge by reshape"} <= dead
+    assert "no scale" not in dead
+
+
+@pytest.mark.parametrize(("test", "accepted"), [(stops_everything, 0), (wants_the_last_bit, 1)])
+def test_too_strict_is_not_right(test, accepted):
+    found = mutants.scored(test, LAYER)
+    assert found.state == "wrong" and found.accepted == accepted
+    assert f"It stops {4 - accepted} of 4 right ones. Too strict" in found.said
+
+
+def test_accepting_everything_is_not_right_either():
+    assert mutants.scored(accepts_everything, LAYER).killed == 0
+
+
+def raises(layer):
+    return layer(1, 2)
+
+
+def draws_lots(layer, luck=iter([True, False] * 100)):  # noqa: B008
+    return next(luck)
+
+
+@pytest.mark.parametrize(
+    ("test", "said"),
+    [
+        (lambda layer: np.ones(3) > 0, "The test returns an array. One answer is wanted: put .all() behind it"),
+        (lambda layer: "yes", "The test returns 'yes'. Return True or False, or use assert."),
+        (lambda layer: 1 / 0, "The test raises ZeroDivisionError: division by zero."),
+        (lambda layer: exit(1), "The test calls exit()."),
+        (lambda layer: input("?"), "The test asks with input()"),
+        (lambda: True, "The test raises TypeError"),
+        (raises, "The test raises TypeError"),
+        (5, "This is no function: 5. Start with `def`."),
+    ],
+)
+def test_a_bad_test_gets_a_plain_sentence(test, said):
+    found = mutants.scored(test, LAYER)
+    assert found.state == "wrong" and said in found.said and "Traceback" not in found.said
+
+
+def test_a_test_that_contradicts_itself_is_told_so():
+    assert "Fix the seed" in mutants.score(draws_lots, "multi_head").said
+
+
+def test_a_test_without_end_is_ended():
+    def for_ever(layer):
+        while True:
+            pass
+
+    began = time.monotonic()
+    assert "was stopped after 1 seconds" in mutants.scored(for_ever, LAYER, limit=1).said
+    assert time.monotonic() - began < 3
+
+
+@pytest.mark.parametrize("test", [lambda layer: ___, lambda layer: ...])
+def test_what_is_not_filled_in_is_open(test):
+    assert mutants.scored(test, LAYER).state == "open"
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
+def test_the_right_ones_are_right_and_the_usual_test_is_weak(exercise):
+    for function in mutants.rights(exercise):
+        assert verdict(function, exercise.name).passed
+    usual = mutants.shape_check(exercise.name)
+    assert usual.accepted == usual.rights
+    if exercise.name == "multi_head":
+        assert usual.killed == 0
+
+
+def test_it_is_quick():
+    judge.run(judge.call, len, [])
+    mutants.scored(compares_numbers, LAYER)
+    began = time.perf_counter()
+    mutants.scored(compares_numbers, LAYER)
+    assert time.perf_counter() - began < 1
+
+
+def page(thing):
+    return html.unescape(" ".join(str(getattr(child, "value", "")) for child in thing.children[1:]))
+
+
+def test_the_page_names_what_gets_through_and_what_the_usual_test_is_worth():
+    done = mutants.kill(permutes)
+    assert "gets through" in page(done) and "stopped" in page(done)
+    assert f"A test of the shape alone stops 0 of {len(LAYER.wrongs)}." in page(done)
+    assert "<b>gets through</b></td><td>sharper weights than meant" in page(done)
+    assert 'role="alert"' in page(done)
+    entry = progress.mine().state()["exercises"]["test of multi_head"]
+    assert entry["attempts"][-1]["passed"] is False
+    data, _ = done._repr_mimebundle_()
+    assert "gets through" in data["text/html"] and data["text/plain"] == done.score.said
+
+
+def test_a_test_that_stops_nothing_is_no_attempt():
+    assert "stops 0 of" in page(mutants.kill(looks_at_the_shape))
+    assert not progress.mine().state()["exercises"]
+
+
+def test_an_open_one_is_no_attempt_and_is_not_announced():
+    done = mutants.kill(lambda layer: ...)
+    assert "To do." in page(done) and 'role="alert"' not in page(done)
+    assert not progress.mine().state()["exercises"]
+
+
+@pytest.mark.parametrize("name", ["nonsense", None, 5])
+def test_an_unknown_exercise_is_a_sentence(name):
+    assert "No exercise is called" in page(mutants.kill(accepts_everything, name))
+
+
+def test_the_two_kinds_of_right_ones_are_written_independently():
+    """At least three styles for the functions that a reader tests, and none is the library's mistake in disguise."""
+    for name in ("attend", "multi_head"):
+        ones = mutants.rights(named(name))
+        assert len(ones) >= 4 and len({one.__code__.co_code for one in ones if hasattr(one, "__code__")}) == len(ones)
+        assert exercises.named(name).right is ones[0]
