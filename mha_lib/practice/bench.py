@@ -14,6 +14,7 @@ import ipywidgets as widgets
 from .. import look
 from . import content, exercises, forms, judge, progress
 from .exercises import Verdict
+from .questions import marked
 
 _HEADINGS = {"right": "✓", "wrong": "Not yet.", "open": "To do."}
 
@@ -127,14 +128,14 @@ def _no_such(name: str, names: list[str]) -> widgets.VBox:
 
 def announced(verdict: Verdict) -> str:
     """A verdict in words: what it is, the mistake behind it where one is known, and what else was seen."""
-    parts = [f"<p><b>{_HEADINGS[verdict.state]}</b> {html.escape(verdict.said)}</p>"]
+    parts = [f"<p><b>{_HEADINGS[verdict.state]}</b> {marked(verdict.said)}</p>"]
     if verdict.mistake:
         name, _, looks = verdict.mistake
         parts.append(
             f"<p>Your result is that of a known mistake: <b>{html.escape(name)}</b>. "
             f"How it looks from outside: {html.escape(looks)}.</p>"
         )
-    parts += [f"<p>{html.escape(note)}</p>" for note in verdict.notes]
+    parts += [f"<p>{marked(note)}</p>" for note in verdict.notes]
     return "".join(parts)
 
 

@@ -20,10 +20,14 @@ from ..attention import MultiHead, attention, merge_heads, softmax, split_heads
 from . import exercises, judge, progress
 from .exercises import Exercise
 from .forms import unfilled
-from .questions import alert, no_such, stylesheet
+from .questions import alert, marked, no_such, stylesheet
 
 #: How often a test is run on each right function: one that draws new numbers every time must still agree with itself.
 _TIMES = 3
+
+
+#: How many of the wrong functions that get through are on the page at once.
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -269,17 +273,27 @@ def kill(test: Callable, name: str = "multi_head") -> widgets.VBox:
 
 def _page(score: Score, exercise: Exercise) -> str:
     heading = {"right": "✓", "wrong": "Not yet.", "open": "To do."}[score.state]
-    parts = [f"<p><b>{heading}</b> {html.escape(score.said)}</p>"]
+    parts = [f"<p><b>{heading}</b> {marked(score.said)}</p>"]
     if score.stopped:
         usual = shape_check(exercise.name)
         parts.append(f"<p>A test of the shape alone stops {usual.killed} of {len(usual.stopped)}.</p>")
-        rows = "".join(
-            f"<tr><th scope='row'>{html.escape(name)}</th><td>{'stopped' if dead else '<b>gets through</b>'}</td>"
-            f"<td>{'' if dead else html.escape(looks)}</td></tr>"
-            for name, looks, dead in sorted(score.stopped, key=lambda wrong: wrong[2])
-        )
-        parts.append(
-            "<table><thead><tr><th>wrong</th><th>by this test</th><th>how it looks from outside</th></tr></thead>"
-            f"<tbody>{rows}</tbody></table>"
-        )
+        through = [wrong for wrong in score.stopped if not wrong[2]]
+        if through:
+            parts.append(_table("gets through", through[:_SHOWN]))
+        if rest := through[_SHOWN:]:
+            parts.append(
+                f"<details><summary>{len(rest)} more get through</summary>{_table('gets through', rest)}</details>"
+            )
+        if stopped := [wrong for wrong in score.stopped if wrong[2]]:
+            summary = f"{len(stopped)} {'is' if len(stopped) == 1 else 'are'} stopped"
+            parts.append(f"<details><summary>{summary}</summary>{_table('stopped', stopped)}</details>")
     return "".join(parts)
+
+
+def _table(head: str, wrongs: Sequence[tuple[str, str, bool]]) -> str:
+    rows = "".join(
+        f"<tr><th scope='row'>{html.escape(name)}</th><td>{html.escape(looks)}</td></tr>" for name, looks, _ in wrongs
+    )
+    return (
+        f"<table><thead><tr><th>{head}</th><th>how it looks from outside</th></tr></thead><tbody>{rows}</tbody></table>"
+    )

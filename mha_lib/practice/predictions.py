@@ -528,7 +528,8 @@ def brightest(
     first = f"<code>{html.escape(cells.said(ranks.brightest[0]))}</code>, weight {weights[ranks.brightest[0]]:.3f}"
     equals = len(ranks.brightest)
     truth = first if equals == 1 else f"any of {equals} cells that are equally bright; the first is {first}"
-    rule = "Queries (who looks) are rows, keys (what is looked at) are columns."
+    # JupyterLab keeps the arrow keys for itself until the list is open.
+    rule = "Queries (who looks) are rows, keys (what is looked at) are columns. By keyboard, Space opens a list."
     listed = (
         f"<p>{rule} The tokens: {', '.join(f'<code>{html.escape(label)}</code>' for label in cells.query_labels)}.</p>"
     )

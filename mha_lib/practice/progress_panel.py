@@ -158,13 +158,13 @@ def _table(state: dict) -> str:
         there = {
             kind: [name for name, of in entries.items() if of.notebook == notebook] for kind, entries in known.items()
         }
-        if any(there.values()):
+        if there["questions"]:  # the others are still being written
             rows.append(_row(notebook, state, there))
     if not rows:
         return "<p>There is nothing to answer yet.</p>"
     heads = "".join(
         f'<th scope="col">{head}</th>'
-        for head in ("notebook", "predicted", "questions answered", "right last time", "due today", "exercises passed")
+        for head in ("notebook", "predicted", "questions answered", "right at the first try", "due today", "exercises passed")
     )
     return (
         "<table><caption>What you did, and what is due for review today</caption>"

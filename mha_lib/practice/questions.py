@@ -282,6 +282,17 @@ def no_such(kind: str, name: object, known: Iterable[str]) -> Sentence:
     return Sentence(f"No {kind} is called {code([str(name)])}.{meant} There are {code(names) or 'none'}.")
 
 
+def marked(sentence: str) -> str:
+    """A sentence about somebody's code as HTML: all of it literal, and what stands in backticks as code.
+
+    Examples
+    --------
+    >>> marked("`a < b` raises")
+    '<code>a &lt; b</code> raises'
+    """
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(sentence))
+
+
 def stylesheet() -> widgets.HTML:
     """The first child of every widget on paper."""
     return widgets.HTML(look.stylesheet()).add_class("mha-css")

@@ -104,7 +104,7 @@ def test_what_belongs_to_no_exercise_is_said_and_not_raised(thing):
 
 
 def test_no_function_under_a_known_name_is_said():
-    assert "is an int, not a function. Start with `def`" in shown(bench.check(3, "attend"))
+    assert "is an int, not a function. Start with <code>def</code>" in shown(bench.check(3, "attend"))
 
 
 def test_what_the_learner_wrote_is_shown_as_text():
@@ -119,7 +119,7 @@ def test_an_error_shows_the_learners_line():
     def attend(q, k, v):
         return q @ k + undefined  # noqa: F821
 
-    assert re.search(r"In line 2, `return q @ k \+ undefined", shown(bench.check(attend)))
+    assert re.search(r"In line 2, <code>return q @ k \+ undefined", shown(bench.check(attend)))
 
 
 def test_a_verdict_is_announced_and_a_to_do_is_not():

@@ -164,7 +164,11 @@ def test_the_page_names_what_gets_through_and_what_the_usual_test_is_worth():
     done = mutants.kill(permutes)
     assert "gets through" in page(done) and "stopped" in page(done)
     assert f"A test of the shape alone stops 0 of {len(LAYER.wrongs)}." in page(done)
-    assert "<b>gets through</b></td><td>sharper weights than meant" in page(done)
+    through, stopped = [wrong for wrong in done.score.stopped if not wrong[2]], done.score.killed
+    assert f"<summary>{len(through) - 5} more get through</summary>" in page(done)
+    assert f"<summary>{stopped} are stopped</summary>" in page(done)
+    assert all(name in page(done) and looks in page(done) for name, looks, _ in done.score.stopped)
+    assert "no scale</th><td>sharper weights than meant" in page(done)
     assert 'role="alert"' in page(done)
     entry = progress.mine().state()["exercises"]["test of multi_head"]
     assert entry["attempts"][-1]["passed"] is False
