@@ -8,6 +8,9 @@ from importlib import metadata
 #: What the notebooks import, and what draws the sliders.
 NEEDED = ("numpy", "matplotlib", "ipywidgets", "ipykernel")
 
+#: What stands behind the questions and exercises: told only where it is missing.
+BEHIND = ("cloudpickle", "filelock", "fsrs", "pebble", "platformdirs")
+
 #: Oldest and newest Python the course is tested on.
 PYTHON = ((3, 10), (3, 14))
 
@@ -28,7 +31,7 @@ def check() -> str:
     else:
         faults.append(f"Python {said}: this course is tested on {oldest[0]}.{oldest[1]} to {newest[0]}.{newest[1]}.")
     wanted = _wanted()
-    for name in NEEDED:
+    for name in (*NEEDED, *BEHIND):
         try:
             version = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -38,7 +41,7 @@ def check() -> str:
             faults.append(
                 f"{name} {version}: the course is tested with {wanted[name]}. Run: python -m pip install -U {name}"
             )
-        else:
+        elif name in NEEDED:
             lines.append(f"{name} {version}: fine.")
     verdict = (
         "Everything is here. Turn the page." if not faults else f"{len(faults)} to mend before the panels will work."

@@ -11,6 +11,19 @@ def test_here_everything_is_fine():
     assert environment.check().endswith("Everything is here. Turn the page.")
 
 
+def test_what_stands_behind_the_questions_is_told_only_where_it_is_missing(monkeypatch):
+    assert "pebble" not in environment.check()
+    real = metadata.version
+
+    def version(name):
+        if name == "pebble":
+            raise metadata.PackageNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(environment.metadata, "version", version)
+    assert "pebble: missing. Install it with: python -m pip install pebble" in environment.check()
+
+
 def test_a_missing_package(monkeypatch):
     real = metadata.version
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from mha_lib.checks import CHECKS, matrix
 from mha_lib.mistakes import CATALOGUE
 from mha_lib.practice.exercises import EXERCISES, Exercise, Wrong, verdict
+from mha_lib.practice.mutants import rights
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "kill-matrix.md"
 
@@ -57,7 +58,8 @@ EXERCISES_INTRODUCTION = """\
 
 The reader writes a function, and a checker judges it (`mha_lib/practice/exercises.py`). Each mistake that can be made
 there is written as such a function, and judged. **named** the checker rejects it and calls it by its name; **✗** it
-rejects it; **MISSED** it lets it through; a blank means that the mistake cannot be made there.
+rejects it; **MISSED** it lets it through; a blank means that the mistake cannot be made there. The last line counts
+right functions in different styles: plain loops, the library, einsum, one head at a time.
 """
 
 
@@ -73,6 +75,8 @@ def _exercises() -> list[str]:
     caught = [sum(rows[name].get(column) in ("named", "✗") for name in rows) for column in names]
     listed = [sum(column in rows[name] for name in rows) for column in names]
     parts.append(_row(["**caught**", *(f"**{few} of {all_}**" for few, all_ in zip(caught, listed, strict=True))]))
+    passing = [[verdict(right, exercise.name).passed for right in rights(exercise)] for exercise in EXERCISES]
+    parts.append(_row(["**right ones let through**", *(f"**{sum(one)} of {len(one)}**" for one in passing)]))
     return parts
 
 

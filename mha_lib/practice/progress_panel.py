@@ -164,7 +164,14 @@ def _table(state: dict) -> str:
         return "<p>There is nothing to answer yet.</p>"
     heads = "".join(
         f'<th scope="col">{head}</th>'
-        for head in ("notebook", "predicted", "questions answered", "right at the first try", "due today", "exercises passed")
+        for head in (
+            "notebook",
+            "predicted",
+            "questions answered",
+            "right at the first try",
+            "due today",
+            "exercises passed",
+        )
     )
     return (
         "<table><caption>What you did, and what is due for review today</caption>"
