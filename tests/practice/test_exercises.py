@@ -318,6 +318,7 @@ def test_an_error_is_shown_with_the_learners_own_line():
     assert "In line 2, `scores = q @ k  # no transpose`." in found.said
 
 
+@pytest.mark.slow
 def test_a_loop_without_end_is_ended_in_time():
     def attend(q, k, v):
         while True:

@@ -49,6 +49,7 @@ def up():
     judge.run(judge.call, len, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [for_ever, for_ever_and_stubborn, for_ever_and_deaf, for_ever_inside_c, asleep])
 def test_what_never_ends_is_ended(function):
     began = time.monotonic()

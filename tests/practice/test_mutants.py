@@ -123,6 +123,7 @@ def test_a_test_that_contradicts_itself_is_told_so():
     assert "Fix the seed" in mutants.score(draws_lots, "multi_head").said
 
 
+@pytest.mark.slow
 def test_a_test_without_end_is_ended():
     def for_ever(layer):
         while True:

@@ -240,6 +240,7 @@ for i in range(count):
 """
 
 
+@pytest.mark.slow
 def test_kills_at_any_moment_lose_nothing_that_was_acknowledged(tmp_path):
     path, acknowledged = tmp_path / "progress.json", set()
     moments = random.Random(0)
