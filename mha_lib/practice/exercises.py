@@ -224,6 +224,8 @@ def _tried(function: Callable, exercise: Exercise, case: Case, source: str) -> _
     try:
         with quiet() as printed:
             outcome.result = function(*given)
+    except judge.Stopped:
+        raise
     except BaseException as problem:  # exit() and whatever else a learner may raise is a sentence, too
         outcome.fault = raised(problem, function, source)
         # An error that every case would raise is not the case's doing.

@@ -177,8 +177,11 @@ def _work(task, sent: bytes, args) -> bytes:
 # Where there are no processes
 
 
-class _Stopped(BaseException):
-    """Not an Exception, so that a learner's ``except Exception`` does not swallow it."""
+class Stopped(BaseException):
+    """Not an Exception, so that a learner's ``except Exception`` does not swallow it.
+
+    It comes once: Python takes a trace function away that raises. Who catches everything lets it pass.
+    """
 
 
 def _in_place(task, function, args, limit: float):
@@ -186,14 +189,14 @@ def _in_place(task, function, args, limit: float):
 
     def watch(frame, event, argument):
         if time.monotonic() > deadline:
-            raise _Stopped
+            raise Stopped
         return watch
 
     before = sys.gettrace()
     sys.settrace(watch)
     try:
         return task(function, *args)
-    except _Stopped:
+    except Stopped:
         raise Trouble(_too_long(_name(function), limit)) from None
     finally:
         sys.settrace(before)

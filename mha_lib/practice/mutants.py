@@ -10,9 +10,11 @@ import contextlib
 import functools
 import html
 import inspect
+import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import cloudpickle
 import ipywidgets as widgets
 import numpy as np
 
@@ -115,7 +117,14 @@ def rights(exercise: Exercise) -> tuple[Callable, ...]:
 # Scoring
 
 
-def scored(test: Callable, exercise: Exercise, *, source: str = "", limit: float = judge.LIMIT) -> Score:
+def scored(
+    test: Callable,
+    exercise: Exercise,
+    *,
+    source: str = "",
+    only: Sequence[str] | None = None,
+    limit: float = judge.LIMIT,
+) -> Score:
     """Score a test in a process of its own.
 
     Parameters
@@ -126,6 +135,8 @@ def scored(test: Callable, exercise: Exercise, *, source: str = "", limit: float
         Its functions are what is tested.
     source : str, optional
         The text of the test, so that a line that raises can be shown.
+    only : sequence of str, optional
+        Names of the wrong functions to try; all of them if left out.
     limit : float, seconds
 
     Returns
@@ -134,23 +145,30 @@ def scored(test: Callable, exercise: Exercise, *, source: str = "", limit: float
         Also for a test that raises, loops for ever or takes its process down with it.
     """
     if not callable(test):
-        return Score("wrong", f"This is no function: {test!r:.40}. Start with `def`.")
+        return Score("wrong", f"This is no function: {reprlib.repr(test):.40}. Start with `def`.")
     if unfilled(test):
         return Score("open", "Not filled in yet.")
     try:
-        return judge.run(score, test, exercise.name, source, limit=limit)
+        return judge.run(score, test, exercise.name, source, only, limit=limit)
     except judge.Trouble as trouble:
         return Score("wrong", str(trouble))
 
 
-def score(test: Callable, name: str, source: str = "") -> Score:
+def score(test: Callable, name: str, source: str = "", only: Sequence[str] | None = None) -> Score:
     """Score a test right here: what the other process does."""
     exercise = exercises.named(name)
     right_ones = rights(exercise)
+    wrongs = [wrong for wrong in exercise.wrongs if only is None or wrong.name in only]
+    # A test that writes into an array of the notebook would meet the second function with other numbers than the first.
+    sent = cloudpickle.dumps(test)
+
+    def answer(function: Callable):
+        return _answer(cloudpickle.loads(sent), function, exercise, source)
+
     accepted = 0
     for function in right_ones:
-        answers = [_answer(test, function, source) for _ in range(_TIMES)]
-        faults = [answer for answer in answers if isinstance(answer, str)]
+        answers = [answer(function) for _ in range(_TIMES)]
+        faults = [given for given in answers if isinstance(given, str)]
         if ... in answers:
             return Score("open", "Not filled in yet: the test returns `...`.")
         if faults:
@@ -160,14 +178,18 @@ def score(test: Callable, name: str, source: str = "") -> Score:
             return Score("wrong", said, accepted, len(right_ones))
         accepted += answers[0]
     # A wrong function that makes the test raise is stopped as well.
-    stopped = tuple(
-        (wrong.name, wrong.looks, _answer(test, wrong.function, source) is not True) for wrong in exercise.wrongs
-    )
+    stopped = tuple((wrong.name, wrong.looks, answer(wrong.function) is not True) for wrong in wrongs)
     return _told(accepted, len(right_ones), stopped)
 
 
 def _told(accepted: int, count: int, stopped: Sequence[tuple[str, str, bool]]) -> Score:
     killed = sum(dead for *_, dead in stopped)
+    if not accepted:
+        said = (
+            f"It stops all {count} right ones. Too strict: it asks for what the function does not give, or compares to "
+            "the last bit (use np.allclose). So what it stops counts for nothing."
+        )
+        return Score("wrong", said, accepted, count, tuple(stopped))
     if accepted < count:
         said = (
             f"It stops {count - accepted} of {count} right ones. Too strict: two right functions differ in the last "
@@ -181,18 +203,26 @@ def _told(accepted: int, count: int, stopped: Sequence[tuple[str, str, bool]]) -
     return Score("right", said, accepted, count, tuple(stopped))
 
 
-def _answer(test: Callable, function: Callable, source: str):
+def _answer(test: Callable, function: Callable, exercise: Exercise, source: str):
     """True lets through, False stops; dots are dots; a str is what is wrong with the test itself."""
 
     # Under one name, and without what could be read off it.
     def layer(*arguments, **named):
+        if len(arguments) + len(named) != len(exercise.arguments):
+            raise TypeError(
+                f"{exercise.name} takes {len(exercise.arguments)} arguments: {', '.join(exercise.arguments)}"
+            )
         return function(*arguments, **named)
+
+    layer.__name__ = exercise.name
 
     try:
         with exercises.quiet():
             given = test(layer)
     except AssertionError:
         return False
+    except judge.Stopped:
+        raise
     except BaseException as problem:  # exit() and whatever else a learner may raise is a sentence, too
         return f"The test {exercises.raised(problem, test, source).removeprefix('it ')}"
     if given is ...:
@@ -203,11 +233,14 @@ def _answer(test: Callable, function: Callable, source: str):
         return bool(given)
     if isinstance(given, np.ndarray):
         return "The test returns an array. One answer is wanted: put .all() behind it, or use np.allclose."
-    return f"The test returns {given!r:.40}. Return True or False, or use assert."
+    if inspect.isgenerator(given) or inspect.iscoroutine(given):
+        given.close()
+        return "The test holds `yield` or `async`, so calling it runs nothing. Write a plain function."
+    return f"The test returns {reprlib.repr(given):.40}. Return True or False, or use assert."
 
 
 @functools.cache
-def shape_check(name: str) -> Score:
+def shape_check(name: str, only: tuple[str, ...] | None = None) -> Score:
     """What the most usual test is worth: it looks at the shape alone."""
     exercise = exercises.named(name)
     arguments = exercise.cases[0].arguments
@@ -216,7 +249,7 @@ def shape_check(name: str) -> Score:
     def test(layer):
         return np.shape(layer(*arguments)) == wanted
 
-    return score(test, name)
+    return score(test, name, "", only)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -243,7 +276,7 @@ class Kill(widgets.VBox):
         return {**data, "text/html": _page(self.score, self._exercise), "text/plain": self.score.said}, metadata
 
 
-def kill(test: Callable, name: str = "multi_head") -> widgets.VBox:
+def kill(test: Callable, name: str = "multi_head", *, only: Sequence[str] | None = None) -> widgets.VBox:
     """Run the reader's test against right and wrong functions, and say what it is worth.
 
     Parameters
@@ -252,6 +285,8 @@ def kill(test: Callable, name: str = "multi_head") -> widgets.VBox:
         Gets a function with the arguments of the exercise. Returns True if that is right, False if not; or asserts.
     name : str
         The exercise whose functions are tested.
+    only : sequence of str, optional
+        Names of the wrong functions to try; all of them if left out.
 
     Returns
     -------
@@ -259,13 +294,18 @@ def kill(test: Callable, name: str = "multi_head") -> widgets.VBox:
         A `Kill`; a sentence where there is no such exercise. Nothing is ever raised.
     """
     known = [exercise.name for exercise in exercises.EXERCISES]
-    if name not in known:
-        return no_such("exercise", name, known)
+    if not isinstance(name, str) or name not in known:
+        return no_such("exercise", reprlib.repr(name) if not isinstance(name, str) else name, known)
     exercise = exercises.named(name)
+    only = None if only is None else (only,) if isinstance(only, str) else tuple(only)
+    mistakes = [wrong.name for wrong in exercise.wrongs]
+    for one in only or ():
+        if one not in mistakes:
+            return no_such("wrong function", one, mistakes)
     source = ""
     with contextlib.suppress(OSError, TypeError):  # a test without a text is run all the same
         source = inspect.getsource(test)
-    found = scored(test, exercise, source=source)
+    found = scored(test, exercise, source=source, only=only)
     if found.killed:  # a test that stops nothing is where everybody begins, and no attempt
         progress.mine().tried(f"test of {name}", found.passed, found.said)
     return Kill(found, exercise)
@@ -275,7 +315,7 @@ def _page(score: Score, exercise: Exercise) -> str:
     heading = {"right": "✓", "wrong": "Not yet.", "open": "To do."}[score.state]
     parts = [f"<p><b>{heading}</b> {marked(score.said)}</p>"]
     if score.stopped:
-        usual = shape_check(exercise.name)
+        usual = shape_check(exercise.name, tuple(name for name, *_ in score.stopped))
         parts.append(f"<p>A test of the shape alone stops {usual.killed} of {len(usual.stopped)}.</p>")
         through = [wrong for wrong in score.stopped if not wrong[2]]
         if through:

@@ -19,7 +19,7 @@ import ipywidgets as widgets
 from . import bench, content, exercises, judge, progress
 from .content import Line, Puzzle
 from .exercises import Verdict
-from .questions import no_such, say, stylesheet
+from .questions import Sentence, no_such, say, stylesheet
 
 _LEFT_OVER = "left over"
 
@@ -46,11 +46,12 @@ class Parsons(widgets.VBox):
         self._check.on_click(lambda _: self._on_check())
         self._again.on_click(lambda _: self._on_again())
         self._show.on_click(lambda _: self._on_show())
-        self._news, self._said = widgets.HTML(), widgets.HTMLMath()
+        # What was asked to be shown has a place of its own: a move must not take it away.
+        self._news, self._said, self._shown = widgets.HTML(), widgets.HTMLMath(), widgets.HTMLMath()
         buttons = widgets.HBox([self._check, self._again, self._show]).add_class("mha-row")
         head = widgets.HTML(_code(puzzle.head)).add_class("mha-given")
         rows = widgets.VBox([row.box for row in self._rows]).add_class("mha-lines")
-        super().__init__([stylesheet(), head, rows, buttons, self._news, self._said])
+        super().__init__([stylesheet(), head, rows, buttons, self._news, self._said, self._shown])
         self.add_class("mha-predict").add_class("mha-parsons")
         self._draw()
 
@@ -82,13 +83,13 @@ class Parsons(widgets.VBox):
     def _on_again(self) -> None:
         self.lines = shuffled(self._puzzle)
         self._draw()
-        self._said.value = ""
+        self._said.value = self._shown.value = ""
         say(self._news, "<p>The lines stand as at the beginning.</p>")
 
     def _on_show(self) -> None:
         if self.verdict is None or not self.verdict.passed:
             progress.mine().gave_up(self._puzzle.name)
-        say(self._said, _solved(self._puzzle))
+        say(self._shown, _solved(self._puzzle))
 
     def _repr_mimebundle_(self, **kwargs):
         bundle = super()._repr_mimebundle_(**kwargs)
@@ -107,7 +108,8 @@ class _Row:
     def __init__(self, goal: str, place: int, move):
         self._goal = widgets.HTML(f"<p>{place + 1}. {html.escape(goal)}</p>").add_class("mha-goal")
         self._line = widgets.HTML().add_class("mha-line")
-        self.up, self.down = widgets.Button(description="↑"), widgets.Button(description="↓")
+        # The arrows are drawn by the style sheet: a description would be the button's name, the same in every row.
+        self.up, self.down = widgets.Button().add_class("mha-up"), widgets.Button().add_class("mha-down")
         self.up.on_click(lambda _: move(place, -1))
         self.down.on_click(lambda _: move(place, 1))
         self.box = widgets.HBox([self._goal, self.up, self.down, self._line])
@@ -133,7 +135,10 @@ def order(name: str) -> widgets.VBox:
     VBox
         A `Parsons`; a sentence where there is no such puzzle. Nothing is ever raised.
     """
-    known = content.puzzles()
+    try:
+        known = content.puzzles()
+    except ValueError as problem:
+        return Sentence(f"The puzzles cannot be read. {html.escape(str(problem))}")
     if not isinstance(name, str) or name not in known:
         return no_such("puzzle", name, known)
     judge.warm_up()

@@ -9,7 +9,7 @@ import pytest
 from mha_lib import attention as library
 from mha_lib.attention import softmax
 from mha_lib.mistakes import CATALOGUE
-from mha_lib.practice import exercises
+from mha_lib.practice import exercises, judge
 from mha_lib.practice.exercises import EXERCISES, judged, named, verdict
 
 ALL = [(exercise, wrong) for exercise in EXERCISES for wrong in exercise.wrongs]
@@ -414,3 +414,12 @@ def test_a_check_takes_less_than_300_ms(exercise):
 def test_an_unknown_exercise_names_those_there_are():
     with pytest.raises(KeyError, match="no exercise 'atend'; there are attend, step_shapes"):
         named("atend")
+
+
+def test_a_loop_without_end_is_ended_where_there_are_no_processes(monkeypatch):
+    def attend(q, k, v):
+        while True:
+            pass
+
+    monkeypatch.setattr(judge, "_HAS_PROCESSES", False)
+    assert "was stopped after 0.2 seconds" in judged(attend, named("attend"), limit=0.2).said

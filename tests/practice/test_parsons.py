@@ -96,7 +96,7 @@ def test_no_two_neighbours_can_be_exchanged_by_accident():
 
 
 def shown(puzzle):
-    return html.unescape(f"{puzzle._news.value} {puzzle._said.value}")
+    return html.unescape(f"{puzzle._news.value} {puzzle._said.value} {puzzle._shown.value}")
 
 
 def bring(puzzle, line, place):
@@ -137,6 +137,8 @@ def test_no_line_is_lost_whatever_is_pressed():
 def test_buttons_are_named_by_their_lines_and_end_at_the_ends():
     puzzle = parsons.order("00-layer-in-order")
     assert puzzle._rows[0].up.disabled and puzzle._rows[-1].down.disabled
+    # A description would be what a screen reader says, and the same in every row.
+    assert not any(button.description for row in puzzle._rows for button in (row.up, row.down))
     assert not any(row.up.disabled for row in puzzle._rows[1:])
     for row, line in zip(puzzle._rows, puzzle.lines, strict=True):
         assert row.up.tooltip == f"Move up: {line.code}" and row.down.tooltip == f"Move down: {line.code}"
@@ -161,6 +163,10 @@ def test_starting_over_and_giving_up():
     puzzle._show.click()
     assert PUZZLE.code(PUZZLE.lines) in shown(puzzle) and PUZZLE.extras[0].why in shown(puzzle)
     assert progress.mine().state()["exercises"]["00-layer-in-order"]["gave_up"]
+    puzzle._rows[2].up.click()
+    assert PUZZLE.code(PUZZLE.lines) in shown(puzzle)  # who copies it line by line still needs it
+    puzzle._again.click()
+    assert PUZZLE.code(PUZZLE.lines) not in shown(puzzle)
 
 
 def test_after_a_check_the_order_may_be_shown():
@@ -182,6 +188,14 @@ def test_without_a_kernel_the_order_is_folded():
     before, after = page.split("<details>")
     assert all(line.code in before for line in (*PUZZLE.lines, *PUZZLE.extras))
     assert PUZZLE.code(PUZZLE.lines) in after
+
+
+def test_content_that_cannot_be_read_is_a_sentence(monkeypatch):
+    def broken():
+        raise ValueError("00_start_here.toml, puzzle number 1: 'name' is missing")
+
+    monkeypatch.setattr(content, "puzzles", broken)
+    assert "'name' is missing" in html.unescape(parsons.order("00-layer-in-order").said)
 
 
 @pytest.mark.parametrize("name", ["00-layer-in-oder", "", None, 3])
