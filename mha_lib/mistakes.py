@@ -118,7 +118,10 @@ def _logit_zero(scores, setting):
 
 def _large_and_finite(scores, setting):
     scores = _bias_only(scores, setting)
-    return scores if setting.keep is None else scores + np.where(setting.keep, 0, -1e9).astype(scores.dtype)
+    if setting.keep is None:
+        return scores
+    with np.errstate(over="ignore"):
+        return scores + np.where(setting.keep, 0, -1e9).astype(scores.dtype)
 
 
 def _divided_by_nothing(scores, setting):
@@ -126,6 +129,14 @@ def _divided_by_nothing(scores, setting):
     with np.errstate(invalid="ignore", divide="ignore"):
         grown = np.exp(scores - scores.max(axis=-1, keepdims=True, initial=-np.finfo(scores.dtype).max))
         return grown / grown.sum(axis=-1, keepdims=True)
+
+
+def _logit_large_and_finite(scores, setting):
+    scores = _bias_only(scores, setting)
+    if setting.keep is None:
+        return scores
+    with np.errstate(over="ignore"):
+        return np.where(setting.keep, scores, np.asarray(-1e9).astype(scores.dtype))
 
 
 def _softmax_unshifted(scores, setting):
@@ -336,10 +347,17 @@ CATALOGUE: tuple[Mistake, ...] = (
     Mistake(
         "finite −1e9 for −∞",
         "M6",
-        "fine until a query may look at nothing: then it averages the padding",
+        "fine until a query may look at nothing: then the mask cancels out",
         "empty row",
         ("NVIDIA/apex#1390", "bentrevett/pytorch-seq2seq#191"),
         steps=replace(STEPS, mask=_large_and_finite),
+    ),
+    Mistake(
+        "masked logit set to −1e9",
+        "M6",
+        "fine until a query may look at nothing: then it averages the padding",
+        "empty row",
+        steps=replace(STEPS, mask=_logit_large_and_finite),
     ),
     Mistake(
         "−∞ on every key of a row",

@@ -5,6 +5,7 @@ A notebook's cell says ``check(attend)`` below the cell in which the reader writ
 
 from __future__ import annotations
 
+import contextlib
 import html
 import inspect
 from collections.abc import Callable
@@ -96,10 +97,12 @@ def check(function: Callable, name: str | None = None) -> widgets.VBox:
     VBox
         A `Bench`; a sentence where there is no such exercise. Nothing is ever raised.
     """
-    name = name or getattr(function, "__name__", "")
+    if name is None:
+        with contextlib.suppress(Exception):  # an object may refuse to say how it is called
+            name = function.__name__
     texts = content.exercise_texts()
-    if name not in texts:
-        return _no_such(str(name), list(texts))
+    if not isinstance(name, str) or name not in texts:
+        return _no_such(exercises.plain_text(str(name) if isinstance(name, str) else type(name).__name__), list(texts))
     verdict = exercises.judged(function, exercises.named(name), source=_source(function))
     if verdict.state == "open":
         judge.warm_up()
@@ -110,10 +113,9 @@ def check(function: Callable, name: str | None = None) -> widgets.VBox:
 
 def _source(function) -> str:
     """The text of the function, so that a line that raises can be shown; empty where there is none."""
-    try:
+    with contextlib.suppress(Exception):  # no text, or an object that pretends to be anything
         return inspect.getsource(function)
-    except (OSError, TypeError):
-        return ""
+    return ""
 
 
 def _no_such(name: str, names: list[str]) -> widgets.VBox:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import io
 import math
+import reprlib
 import sys
 import traceback
 import warnings
@@ -20,6 +22,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from .. import mistakes
 from ..attention import STEPS, MultiHead, Setting, Steps
 from ..checks import by_loops
 from ..dims import Dims
@@ -219,7 +222,8 @@ def _capital(sentence: str) -> str:
 
 
 def _tried(function: Callable, exercise: Exercise, case: Case, source: str) -> _Outcome:
-    given = tuple(argument.copy() if isinstance(argument, np.ndarray) else argument for argument in case.arguments)
+    # As they lie in memory: what is only right for contiguous numbers must show.
+    given = tuple(np.copy(a, order="K") if isinstance(a, np.ndarray) else a for a in case.arguments)
     outcome, printed = _Outcome(), _Bounded()
     try:
         with quiet() as printed:
@@ -255,48 +259,70 @@ def _tried(function: Callable, exercise: Exercise, case: Case, source: str) -> _
         outcome.notes.append(
             "The result is a view of an input: writing into one changes the other. No fault, good to know."
         )
-    outcome.fault = exercise.compare(outcome.result, _wanted(exercise.name, exercise.cases.index(case)), case)
+    if isinstance(outcome.result, np.ndarray):
+        outcome.result = np.asarray(outcome.result)  # also what somebody derived from it
+    try:
+        outcome.fault = exercise.compare(outcome.result, _wanted(exercise.name, exercise.cases.index(case)), case)
+    except Exception:  # an object may refuse to be compared in many ways
+        outcome.fault = "it returns something that cannot be compared with numbers."
     return outcome
 
 
 def raised(problem: BaseException, function: Callable, source: str) -> str:
     """What a learner's function raised in one sentence, ``"it raises …"``, with its own line and no traceback."""
-    text = str(problem).strip().splitlines()
-    message = f": {text[0].rstrip('.')}" if text else ""
     if isinstance(problem, SystemExit):
         return "it calls exit(). Return the result instead."
     if isinstance(problem, EOFError):
         return "it asks with input(), and a check cannot answer. Use the arguments."
     if isinstance(problem, NameError) and getattr(problem, "name", None) == BLANK:
         return f"there is still a {BLANK} to fill in."
-    code = getattr(function, "__code__", None)
-    numbers = [
-        line
-        for frame, line in traceback.walk_tb(problem.__traceback__)
-        if code and frame.f_code.co_filename == code.co_filename
-    ]
-    where = ""
-    if numbers:
+    try:
+        text = plain_text(str(problem)).strip().splitlines()
+    except Exception:  # an error may fail to say what it is
+        text = []
+    message = f": {text[0].rstrip('.')}" if text else ""
+    return f"it raises {type(problem).__name__}{message}.{_where(problem, function, source)}"
+
+
+def _where(problem: BaseException, function: Callable, source: str) -> str:
+    """The line of the learner's own function in which it came to an end; nothing where there is none."""
+    with contextlib.suppress(Exception):  # an object that is called may pretend to be anything
+        code = inspect.unwrap(function).__code__
+        own = _codes(code)
+        numbers = [line for frame, line in traceback.walk_tb(problem.__traceback__) if frame.f_code in own]
         line = numbers[-1] - code.co_firstlineno
         lines = source.splitlines()
-        shown = f", `{lines[line].strip()}`" if 0 <= line < len(lines) else ""
-        where = f" In line {line + 1}{shown}."
-    return f"it raises {type(problem).__name__}{message}.{where}"
+        shown = f", `{plain_text(lines[line].strip())}`" if 0 <= line < len(lines) else ""
+        return f" In line {line + 1}{shown}."
+    return ""
+
+
+def _codes(code) -> set:
+    """The code of a function and of all that is defined inside it."""
+    return {code}.union(*(_codes(inner) for inner in code.co_consts if hasattr(inner, "co_consts")))
+
+
+def plain_text(text: str, longest: int = 200) -> str:
+    """A learner's text as a page can show it: cut off, and without half characters."""
+    text = text if len(text) <= longest else f"{text[:longest]}…"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _likeliest(exercise: Exercise, outcomes: Sequence[_Outcome]) -> tuple[str, ...]:
-    """The mistake that gives the learner's result wherever that is wrong; the one that also agrees elsewhere first."""
-    wrong = [i for i, outcome in enumerate(outcomes) if outcome.fault and outcome.returned]
+    """The mistake that gives the learner's result: wherever that is wrong, and wherever else but once.
+
+    A function that is right nearly everywhere shares one NaN with many mistakes; that names none of them.
+    """
+    returned = [i for i, outcome in enumerate(outcomes) if outcome.returned]
+    wrong = [i for i in returned if outcomes[i].fault]
     if not wrong:
         return ()
     best, most = None, -1
     for candidate in exercise.wrongs:
-        same = [
-            _same(_answer(candidate, case), outcome.result)
-            for case, outcome in zip(exercise.cases, outcomes, strict=True)
-        ]
-        if all(same[i] for i in wrong) and sum(same) > most:
-            best, most = candidate, sum(same)
+        same = {i: _same(_answer(candidate, exercise.cases[i]), outcomes[i].result) for i in returned}
+        agrees = sum(same.values())
+        if all(same[i] for i in wrong) and agrees >= len(returned) - 1 and agrees > most:
+            best, most = candidate, agrees
     return () if best is None else (best.name, best.misconception, best.looks)
 
 
@@ -309,13 +335,23 @@ def _answer(wrong: Wrong, case: Case):
 
 
 def _same(one, other) -> bool:
-    if isinstance(one, dict) or isinstance(other, dict):
-        return one == other
-    if one is None or np.shape(one) != np.shape(other) or np.asarray(other).dtype.kind not in "fiu":
+    if isinstance(one, dict):
+        return _shapes(one) == _shapes(other)
+    if one is None or not isinstance(other, (np.ndarray, np.generic)) or other.dtype.kind not in "fiu":
+        return False
+    if np.shape(one) != other.shape:
         return False
     # Half precision rounds where the learner's own types decide, so it must not spoil the comparison.
-    loose = 5e-3 if np.result_type(one, np.float16) == np.float16 or np.asarray(other).dtype == np.float16 else 1e-6
+    loose = 5e-3 if np.float16 in (np.asarray(one).dtype, other.dtype) else 1e-6
     return bool(np.allclose(one, other, rtol=loose, atol=loose, equal_nan=True))
+
+
+def _shapes(given) -> dict | None:
+    """A dict of shapes as one can be compared with another; None for what is none."""
+    try:
+        return {step: tuple(int(size) for size in given[step]) for step in _SHAPES}
+    except Exception:  # whatever else a learner may return
+        return None
 
 
 # ---------------------------------------------------------------------------------------------
@@ -323,11 +359,13 @@ def _same(one, other) -> bool:
 
 
 def _kind(thing) -> str:
-    name = type(thing).__name__
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+    name = plain_text(type(thing).__name__ or "thing", 40)
+    return f"{'an' if name[0].lower() in 'aeiou' or name == 'ndarray' else 'a'} {name}"
 
 
 def _same_numbers(given, wanted: np.ndarray, case: Case) -> str | None:
+    if isinstance(given, (tuple, list)) and any(isinstance(one, np.ndarray) for one in given):
+        return f"it returns {len(given)} things. Return the result alone."
     if not isinstance(given, (np.ndarray, np.generic)):
         return f"it returns {_kind(given)}. Return a NumPy array."
     if given.dtype.kind not in "fiu":
@@ -366,7 +404,8 @@ def _same_shapes(given, wanted: dict, case: Case) -> str | None:
         if not isinstance(mine, (tuple, list)):
             return f"the shape of “{step}” is {_kind(mine)}. Write a tuple, one number for each axis."
         if odd := [size for size in mine if isinstance(size, bool) or not isinstance(size, (int, np.integer))]:
-            return f"the shape of “{step}” holds {odd[0]!r}. Sizes are whole numbers; `//` divides without a remainder."
+            said = "Sizes are whole numbers; `//` divides without a remainder."
+            return f"the shape of “{step}” holds {reprlib.repr(odd[0])}. {said}"
         if len(mine) != len(shape):
             return f"the shape of “{step}” has {_axes(len(mine))}; it should have {_axes(len(shape))}."
         off = [str(axis) for axis, size in enumerate(mine) if size != shape[axis]]
@@ -460,8 +499,20 @@ def _summed_over(axis: int, what: str) -> Mistake:
     )
 
 
+def _and_multiplied(name: str) -> Mistake:
+    """A mistake with the product that most people write, in which a masked NaN spreads."""
+    mistake, spread = mistakes.named(name), mistakes.named("a masked NaN times a weight of 0")
+    steps = replace(mistake.steps, mix=spread.steps.mix)
+    return replace(mistake, name=f"{name}; {spread.name}", looks=f"{mistake.looks}; {spread.looks}", steps=steps)
+
+
 #: Mistakes that make sense in a function that is written out, beside those of the catalogue.
-_WRITTEN_OUT = (_summed_over(-2, "the queries"), _summed_over(1, "the heads"), _summed_over(0, "the batch"))
+_WRITTEN_OUT = (
+    _summed_over(-2, "the queries"),
+    _summed_over(1, "the heads"),
+    _summed_over(0, "the batch"),
+    *map(_and_multiplied, ("finite −1e9 for −∞", "masked logit set to −1e9", "−∞ on every key of a row")),
+)
 
 
 def _attending(mistake: Mistake) -> Callable:
@@ -576,6 +627,12 @@ def _qkv(B, H, t_q, t_k, d_k, d_v, seed=0, **options):
 #: With scores in the thousands, float32 leaves this much room in the exponent, and float32 is no mistake.
 _ROUGH = 1e-2
 
+
+def _whole():
+    rng = np.random.default_rng(8)
+    return tuple(rng.integers(-3, 4, shape) for shape in ((2, 3, 5, 4), (2, 3, 7, 4), (2, 3, 7, 6)))
+
+
 _ATTEND = (
     Case("sizes that all differ", _qkv(2, 3, 5, 7, 4, 6), "Every size here is different, so no accident helps."),
     Case(
@@ -583,7 +640,11 @@ _ATTEND = (
         _qkv(2, 3, 5, 5, 4, 4, seed=3),
         "This is self-attention: every token asks and is asked.",
     ),
-    Case("one head", _qkv(2, 1, 5, 7, 4, 6, seed=6), "With one head the rule is the same."),
+    Case(
+        "one head, d_k 6", _qkv(3, 1, 5, 7, 6, 5, seed=6), "With one head, and with another d_k, the rule is the same."
+    ),
+    Case("a single key", _qkv(2, 4, 5, 1, 10, 3, seed=7), "One key gets all the weight, whatever its score."),
+    Case("whole numbers", _whole(), "What q and k hold need not be fractions; the result does."),
     Case("one query and two keys", _qkv(1, 1, 1, 2, 4, 6, seed=9), "Two weights that sum to 1 are asked for."),
     Case(
         "numbers in float16",
@@ -602,6 +663,19 @@ _ATTEND = (
 
 def _masked(tries, broke, mask, seed=0, **options):
     return Case(tries, (*_qkv(2, 3, 5, 7, 4, 6, seed=seed), mask), broke, **options)
+
+
+def _holes() -> np.ndarray:
+    """A mask of all four axes with no pattern in it, in which some query of each sample sees nothing."""
+    keep = np.random.default_rng(37).random((2, 3, 5, 7)) < 0.6
+    keep[0, 1, 2] = keep[1, 2, 0] = False
+    return keep
+
+
+def _infinite() -> tuple:
+    q, k, v = _qkv(2, 3, 5, 7, 4, 6, seed=49)
+    k[:, :, 5:], v[:, :, 5:] = np.inf, -np.inf
+    return q, k, v, (np.arange(7) < 5).reshape(1, 1, 1, 7)
 
 
 def _poisoned() -> tuple:
@@ -628,6 +702,17 @@ _MASKED = (
     _masked("two samples of different length", "Padding belongs to the keys of one sample.", _LENGTHS, seed=29),
     _masked("one head alone masked", "Masks may differ from head to head.", _ONE_HEAD, seed=32),
     _masked("a sample with nothing to see", "A query with no key at all gives 0.", _EMPTY, seed=35),
+    Case(
+        "a mask without a pattern, d_k 6",
+        (*_qkv(2, 3, 5, 7, 6, 5, seed=52), _holes()),
+        "Each head of each sample has a mask of its own, and a single query may see nothing.",
+    ),
+    Case(
+        "a first query that sees nothing",
+        (*_qkv(2, 3, 5, 5, 4, 4, seed=55), np.tri(5, k=-1, dtype=bool)),
+        "A query with no key at all gives 0; the others are not touched by it.",
+    ),
+    Case("infinity behind the mask", _infinite(), "What is masked must not be multiplied at all, whatever it holds."),
     Case("NaN behind the mask", _poisoned(), "0 · NaN is NaN: what is masked must not be multiplied at all."),
     Case(
         "numbers in float16",
@@ -673,6 +758,8 @@ _SPLIT = (
     Case("sizes that all differ", (_normal(70, 2, 5, 12), 3), "A right shape can hold the wrong numbers.", 0.0),
     Case("one head", (_normal(71, 2, 5, 12), 1), "One head is the whole width.", 0.0),
     Case("as many heads as features", (_normal(72, 2, 5, 6), 6), "d_k may be 1.", 0.0),
+    Case("a single token, batch 4", (_normal(74, 4, 1, 15), 5), "One token has all heads, too.", 0.0),
+    Case("numbers not in order", (_normal(75, 5, 2, 12).swapaxes(0, 1), 3), "Use reshape and transpose.", 0.0),
     Case("numbers in float16", (_normal(73, 2, 5, 12, dtype=np.float16), 3), "Splitting computes nothing.", 0.0),
 )  # fmt: skip
 
@@ -680,6 +767,8 @@ _MERGE = (
     Case("0, 1, 2, … in order", (np.arange(8).reshape(1, 2, 2, 2),), "Follow number 4: where should it stand?", 0.0),
     Case("sizes that all differ", (_normal(80, 2, 3, 5, 4),), "A right shape can hold the wrong numbers.", 0.0),
     Case("one head", (_normal(81, 2, 1, 5, 4),), "One head is the whole width.", 0.0),
+    Case("a single token, d_k 1, batch 4", (_normal(83, 4, 5, 1, 1),), "No axis may go by accident.", 0.0),
+    Case("numbers not in order", (_normal(84, 5, 3, 2, 4).swapaxes(0, 2),), "Use reshape and transpose.", 0.0),
     Case("numbers in float16", (_normal(82, 2, 3, 5, 4, dtype=np.float16),), "Merging computes nothing.", 0.0),
 )  # fmt: skip
 

@@ -13,9 +13,12 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import importlib
+import os
 import pickle
 import sys
 import time
+import weakref
 from collections.abc import Callable
 
 import cloudpickle
@@ -37,7 +40,7 @@ def warm_up() -> None:
     """Start the process ahead of its first task, in the background: Python and NumPy take a moment to come up."""
     if _HAS_PROCESSES:
         with contextlib.suppress(Exception):  # the first task will find out, and do without
-            _pool().schedule(_come_up)
+            _pool().schedule(_nothing)
 
 
 def run(task: Callable, function: Callable, *args, limit: float = LIMIT):
@@ -68,7 +71,7 @@ def run(task: Callable, function: Callable, *args, limit: float = LIMIT):
         return _in_place(task, function, args, limit)
     try:
         sent = cloudpickle.dumps(function)
-    except Exception as problem:  # whatever a notebook holds, some of it cannot be copied
+    except (Exception, SystemExit) as problem:  # whatever a notebook holds, some of it cannot be copied
         raise Trouble(
             f"{_name(function)} uses something that cannot leave this notebook ({problem}). "
             "Pass what it needs as arguments."
@@ -98,19 +101,27 @@ def _ask(pool, task, sent: bytes, args, limit: float, name: str) -> bytes:
         raise Trouble(_too_long(name, limit)) from None
     except pebble.ProcessExpired:
         raise Trouble(
-            f"{name} ended its own process: it calls exit(), or asks for more memory than there is."
+            f"{name} ended its own process: it exits, crashes, or asks for more memory than there is."
         ) from None
     except Exception as problem:
         fault = f"{type(problem).__name__}, {problem}"
         raise Trouble(f"The check itself failed, which is no fault of {name}: {fault}.") from None
+    except BaseException:  # the reader stops the kernel: the next check must not wait for this one
+        asked.cancel()
+        raise
 
 
 def _ready_pool():
-    """A pool whose process is up, which is not the learner's time; None where no process can be started."""
+    """A pool that is known to work; None where no process can be started."""
     for _ in range(2):  # one that broke is made anew, once
         try:
-            _pool().schedule(_come_up).result(timeout=_PATIENCE)
-            return _pool()
+            pool = _pool()
+            if not pool.active:
+                raise RuntimeError("it was stopped")
+            if pool not in _proven:
+                pool.schedule(_nothing).result(timeout=_PATIENCE)
+                _proven.add(pool)
+            return pool
         except Exception:  # a system may forbid processes in many ways; then the task runs right here
             _pool.cache_clear()
     return None
@@ -123,16 +134,25 @@ def _too_long(name: str, limit: float) -> str:
     )
 
 
+#: Pools in which a process has come up once.
+_proven: weakref.WeakSet = weakref.WeakSet()
+
+
 @functools.cache
 def _pool():
-    """One process for this kernel, made anew when it dies. Spawned: a fork of a kernel with threads may hang."""
+    """Two processes that wait, each for one task: what a task did to NumPy, or left running, goes with its process.
+
+    Spawned: a fork of a kernel with threads may hang.
+    """
     import multiprocessing
 
     import pebble
 
     # How long a process that was told to end may take before it is killed: code inside NumPy does not listen.
     pebble.CONSTS.term_timeout = 0.5
-    pool = pebble.ProcessPool(max_workers=1, context=multiprocessing.get_context("spawn"))
+    pool = pebble.ProcessPool(
+        max_workers=2, max_tasks=1, initializer=_come_up, context=multiprocessing.get_context("spawn")
+    )
     atexit.register(_close, pool)
     return pool
 
@@ -158,7 +178,16 @@ def _unpacked(answer: bytes):
 
 
 def _come_up() -> None:
-    import numpy  # noqa: F401
+    """Load what a task will need before it comes, and keep what it writes past sys.stdout out of the notebook."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nowhere, stream)
+    # By its name: it stands above this module.
+    importlib.import_module(f"{__package__}.exercises")
+
+
+def _nothing() -> None:
+    """A task to find out whether there are processes."""
 
 
 def _work(task, sent: bytes, args) -> bytes:

@@ -165,20 +165,27 @@ def score(test: Callable, name: str, source: str = "", only: Sequence[str] | Non
     def answer(function: Callable):
         return _answer(cloudpickle.loads(sent), function, exercise, source)
 
-    accepted = 0
-    for function in right_ones:
-        answers = [answer(function) for _ in range(_TIMES)]
-        faults = [given for given in answers if isinstance(given, str)]
-        if ... in answers:
-            return Score("open", "Not filled in yet: the test returns `...`.")
-        if faults:
-            return Score("wrong", faults[0], accepted, len(right_ones))
-        if len(set(answers)) > 1:
-            said = "It lets one and the same function through at one time and not at another. Fix the seed."
-            return Score("wrong", said, accepted, len(right_ones))
-        accepted += answers[0]
+    # In no order that a test could count along with.
+    runs = [(function, place) for place, function in enumerate(right_ones) for _ in range(_TIMES)]
+    runs += [(wrong.function, len(right_ones) + place) for place, wrong in enumerate(wrongs)]
+    answers: dict[int, list] = {}
+    for at in np.random.default_rng().permutation(len(runs)):
+        function, place = runs[at]
+        answers.setdefault(place, []).append(answer(function))
+    of_right = [answers[place] for place in range(len(right_ones))]
+    every = [given for some in of_right for given in some]
+    if ... in every:
+        return Score("open", "Not filled in yet: the test returns `...`.")
+    if faults := [given for given in every if isinstance(given, str)]:
+        return Score("wrong", faults[0], 0, len(right_ones))
+    if any(len(set(some)) > 1 for some in of_right):
+        said = "It lets one and the same function through at one time and not at another. Fix the seed."
+        return Score("wrong", said, 0, len(right_ones))
+    accepted = sum(some[0] for some in of_right)
     # A wrong function that makes the test raise is stopped as well.
-    stopped = tuple((wrong.name, wrong.looks, answer(wrong.function) is not True) for wrong in wrongs)
+    stopped = tuple(
+        (wrong.name, wrong.looks, answers[len(right_ones) + place] != [True]) for place, wrong in enumerate(wrongs)
+    )
     return _told(accepted, len(right_ones), stopped)
 
 
@@ -297,13 +304,13 @@ def kill(test: Callable, name: str = "multi_head", *, only: Sequence[str] | None
     if not isinstance(name, str) or name not in known:
         return no_such("exercise", reprlib.repr(name) if not isinstance(name, str) else name, known)
     exercise = exercises.named(name)
-    only = None if only is None else (only,) if isinstance(only, str) else tuple(only)
+    only = None if only is None else (only,) if not isinstance(only, (list, tuple, set)) else tuple(only)
     mistakes = [wrong.name for wrong in exercise.wrongs]
     for one in only or ():
         if one not in mistakes:
             return no_such("wrong function", one, mistakes)
     source = ""
-    with contextlib.suppress(OSError, TypeError):  # a test without a text is run all the same
+    with contextlib.suppress(Exception):  # a test without a text is run all the same
         source = inspect.getsource(test)
     found = scored(test, exercise, source=source, only=only)
     if found.killed:  # a test that stops nothing is where everybody begins, and no attempt

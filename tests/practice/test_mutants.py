@@ -131,6 +131,15 @@ def raises(layer):
     return layer(1, 2)
 
 
+COUNT = [0]
+
+
+def counts_along(layer):
+    """Lets the first twelve through, whatever they are."""
+    COUNT[0] += 1
+    return COUNT[0] <= 12
+
+
 def draws_lots(layer, luck=iter([True, False] * 100)):  # noqa: B008
     return next(luck)
 
@@ -158,6 +167,10 @@ def test_a_bad_test_gets_a_plain_sentence(test, said):
 
 def test_a_test_that_contradicts_itself_is_told_so():
     assert "Fix the seed" in mutants.score(draws_lots, "multi_head").said
+
+
+def test_counting_along_is_of_no_use():
+    assert not mutants.score(counts_along, "multi_head").passed
 
 
 @pytest.mark.slow
