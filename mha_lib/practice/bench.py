@@ -34,7 +34,7 @@ class Bench(widgets.VBox):
 
     def __init__(self, text: content.ExerciseText, verdict: Verdict):
         self.verdict, self._text = verdict, text
-        self._said = widgets.HTMLMath(_told(text, verdict))
+        self._said = widgets.HTML(_told(text, verdict))
         self._hint = widgets.Button().add_class("mha-wide")
         self._solution = widgets.Button().add_class("mha-wide")
         self._hints, self._shown = widgets.HTMLMath(), widgets.HTML()

@@ -524,6 +524,7 @@ def _attending(mistake: Mistake) -> Callable:
 
 
 def _attend(steps: Steps, q, k, v, mask=None):
+    q, k, v = (a.astype(np.float64) if a.dtype.kind in "iu" else a for a in (q, k, v))
     B, H, t_q, d_k = q.shape
     keep = None if mask is None else np.broadcast_to(mask, (B, H, t_q, k.shape[2]))
     setting = Setting(H, d_k, t_q, k.shape[2], d_k**-0.5, keep=keep, d_model=H * d_k)

@@ -18,7 +18,6 @@ import os
 import pickle
 import sys
 import time
-import weakref
 from collections.abc import Callable
 
 import cloudpickle
@@ -40,7 +39,7 @@ def warm_up() -> None:
     """Start the process ahead of its first task, in the background: Python and NumPy take a moment to come up."""
     if _HAS_PROCESSES:
         with contextlib.suppress(Exception):  # the first task will find out, and do without
-            _pool().schedule(_nothing)
+            _first_task(_pool())
 
 
 def run(task: Callable, function: Callable, *args, limit: float = LIMIT):
@@ -118,9 +117,7 @@ def _ready_pool():
             pool = _pool()
             if not pool.active:
                 raise RuntimeError("it was stopped")
-            if pool not in _proven:
-                pool.schedule(_nothing).result(timeout=_PATIENCE)
-                _proven.add(pool)
+            _first_task(pool).result(timeout=_PATIENCE)
             return pool
         except Exception:  # a system may forbid processes in many ways; then the task runs right here
             _pool.cache_clear()
@@ -134,8 +131,10 @@ def _too_long(name: str, limit: float) -> str:
     )
 
 
-#: Pools in which a process has come up once.
-_proven: weakref.WeakSet = weakref.WeakSet()
+@functools.lru_cache(maxsize=1)
+def _first_task(pool):
+    """What shows that processes come up here; one for a pool."""
+    return pool.schedule(_nothing)
 
 
 @functools.cache

@@ -47,7 +47,7 @@ class Parsons(widgets.VBox):
         self._again.on_click(lambda _: self._on_again())
         self._show.on_click(lambda _: self._on_show())
         # What was asked to be shown has a place of its own: a move must not take it away.
-        self._news, self._said, self._shown = widgets.HTML(), widgets.HTMLMath(), widgets.HTMLMath()
+        self._news, self._said, self._shown = widgets.HTML(), widgets.HTML(), widgets.HTMLMath()
         buttons = widgets.HBox([self._check, self._again, self._show]).add_class("mha-row")
         head = widgets.HTML(_code(puzzle.head)).add_class("mha-given")
         rows = widgets.VBox([row.box for row in self._rows]).add_class("mha-lines")

@@ -414,6 +414,34 @@ def attend_that(action):
     return attend
 
 
+def written_out(q, k, v, *, by=None, axis=-1):
+    """As learners write it, from the lines of the notebook."""
+    d_k = q.shape[-1]
+    scores = q @ k.swapaxes(-1, -2) / (np.sqrt(d_k) if by is None else by(q, k))
+    grown = np.exp(scores - scores.max(axis=axis, keepdims=True))
+    return grown / grown.sum(axis=axis, keepdims=True) @ v
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"by": lambda q, k: 1}, "no scale"),
+        ({"by": lambda q, k: np.sqrt(q.shape[1])}, "divide by √n_heads"),
+        ({"by": lambda q, k: np.sqrt(q.shape[1] * q.shape[3])}, "divide by √d_model"),
+        ({"by": lambda q, k: q.shape[3]}, "divide by d_k, or by √d_k twice"),
+        ({"by": lambda q, k: np.sqrt(k.shape[2])}, "divide by √T"),
+        ({"by": lambda q, k: 1 / np.sqrt(q.shape[3])}, "multiply by √d_k"),
+        ({"axis": -2}, "softmax over queries"),
+        ({"axis": 1}, "softmax over heads"),
+        ({"axis": 0}, "softmax over the batch"),
+        ({"axis": (1, 3)}, "softmax over heads and keys together"),
+    ],
+)
+def test_mistakes_in_a_learners_own_lines_are_named(options, name):
+    assert verdict(written_out, "attend").passed
+    assert verdict(lambda q, k, v: written_out(q, k, v, **options), "attend").mistake[0] == name
+
+
 def fail_with(problem):
     raise problem
 
