@@ -11,6 +11,7 @@ by a trace function, which ends a loop written in Python, unless that loop catch
 from __future__ import annotations
 
 import atexit
+import concurrent.futures
 import contextlib
 import functools
 import importlib
@@ -96,7 +97,7 @@ def _ask(pool, task, sent: bytes, args, limit: float, name: str) -> bytes:
     asked = pool.schedule(_work, args=(task, sent, args), timeout=limit)
     try:
         return asked.result()
-    except TimeoutError:
+    except (TimeoutError, concurrent.futures.TimeoutError):  # one and the same from Python 3.11 on
         raise Trouble(_too_long(name, limit)) from None
     except pebble.ProcessExpired:
         raise Trouble(
