@@ -71,6 +71,7 @@ def test_every_module_has_its_place():
     assert not unplaced, f"say in MAY_IMPORT what {', '.join(sorted(unplaced))} may import"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_brings_along_only_what_it_may(module):
     allowed = MAY_IMPORT[short(module)]

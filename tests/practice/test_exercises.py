@@ -482,7 +482,7 @@ def returning(result):
     ],
 )  # fmt: skip
 def test_bad_code_gets_a_plain_sentence(function, said):
-    found = judged(function, named("attend"))
+    found = verdict(function, "attend")
     assert found.state == "wrong" and said in found.said
     assert "Traceback" not in found.said and "\n" not in found.said
 
@@ -577,6 +577,7 @@ def test_a_verdict_never_tells_the_answer(exercise, wrong):
             assert fine or shape in mine or str(tuple(shape)) not in found.said
 
 
+@pytest.mark.slow
 @each_exercise
 def test_a_check_takes_less_than_300_ms(exercise):
     times = []
