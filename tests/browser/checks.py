@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import time
 from ast import literal_eval
 from pathlib import Path
 
@@ -100,6 +101,15 @@ A_REPR = re.compile(r"\w+\(.*\)$", re.DOTALL)  # of a widget, as in IntSlider(va
 
 def check_before_run(nb: OpenNotebook) -> list[str]:
     """What was saved shows as it was, although the notebook is not trusted and nothing runs yet."""
+    findings, end = _before_run(nb), time.monotonic() + PATIENCE_MS / 1000
+    while findings and time.monotonic() < end:  # cells far below are drawn when the browser finds the time
+        unroll(nb)
+        nb.page.evaluate("() => mha.settled()")
+        findings = _before_run(nb)
+    return findings
+
+
+def _before_run(nb: OpenNotebook) -> list[str]:
     findings = []
     shown = pictures_by_cell(nb)
     for cell in nb.page.evaluate("() => mha.cellStates()"):
