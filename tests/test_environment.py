@@ -7,32 +7,29 @@ import pytest
 from mha_lib import environment
 
 
+def take_away(package, monkeypatch):
+    real = metadata.version
+
+    def version(name):
+        if name == package:
+            raise metadata.PackageNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(environment.metadata, "version", version)
+
+
 def test_here_everything_is_fine():
     assert environment.check().endswith("Everything is here. Turn the page.")
 
 
 def test_what_stands_behind_the_questions_is_told_only_where_it_is_missing(monkeypatch):
     assert "pebble" not in environment.check()
-    real = metadata.version
-
-    def version(name):
-        if name == "pebble":
-            raise metadata.PackageNotFoundError(name)
-        return real(name)
-
-    monkeypatch.setattr(environment.metadata, "version", version)
+    take_away("pebble", monkeypatch)
     assert "pebble: missing. Install it with: python -m pip install pebble" in environment.check()
 
 
 def test_a_missing_package(monkeypatch):
-    real = metadata.version
-
-    def version(name):
-        if name == "ipywidgets":
-            raise metadata.PackageNotFoundError(name)
-        return real(name)
-
-    monkeypatch.setattr(environment.metadata, "version", version)
+    take_away("ipywidgets", monkeypatch)
     said = environment.check()
     assert "ipywidgets: missing. Install it with: python -m pip install ipywidgets" in said
     assert said.endswith("1 to mend before the panels will work.")

@@ -6,6 +6,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from mha_lib.dims import Dims, in_words
 from mha_lib.practice import content, forms
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,3 +84,14 @@ def test_no_answer_stands_in_a_cell(path):
     for question in content.questions().values():
         for option in question.options:
             assert option.feedback not in source
+
+
+def test_the_numbers_in_the_text_of_01_are_those_of_its_sizes():
+    text = "\n".join(cell.source for cell in cells(PATHS[1]) if cell.cell_type == "markdown")
+    small, long = Dims(batch=5, tokens=9, d_model=48, n_heads=3), Dims(tokens=1024)
+    assert (
+        f"Split: {small.shape('split')}. Scores: {small.shape('score')}, which is {small.score_elements:,} numbers"
+        in text
+    )
+    assert f"or {small.score_bytes():,} bytes in float32. Output: {small.shape('output')}." in text
+    assert f"What at 1,024 tokens? {long.score_elements:,} scores, {in_words(long.score_bytes())}." in text

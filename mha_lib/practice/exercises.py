@@ -506,8 +506,19 @@ def _and_multiplied(name: str) -> Mistake:
     return replace(mistake, name=f"{name}; {spread.name}", looks=f"{mistake.looks}; {spread.looks}", steps=steps)
 
 
+def _keys_reshaped(q, k):
+    return q @ k.reshape(*k.shape[:2], k.shape[3], k.shape[2])
+
+
 #: Mistakes that make sense in a function that is written out, beside those of the catalogue.
 _WRITTEN_OUT = (
+    Mistake(
+        "keys reshaped instead of transposed",
+        "M5",
+        "right shape; a query meets pieces of several keys",
+        "distinct sizes",
+        steps=replace(STEPS, score=_keys_reshaped),
+    ),
     _summed_over(-2, "the queries"),
     _summed_over(1, "the heads"),
     _summed_over(0, "the batch"),

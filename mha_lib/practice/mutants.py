@@ -67,12 +67,12 @@ class Score:
 # Right functions of several styles
 
 
-def _attend_with_einsum(q, k, v):
+def attend_with_einsum(q, k, v):
     weights = softmax(np.einsum("bhid,bhjd->bhij", q, k) / np.sqrt(q.shape[-1]), axis=-1)
     return np.einsum("bhij,bhjd->bhid", weights, v)
 
 
-def _attend_head_by_head(q, k, v):
+def attend_head_by_head(q, k, v):
     heads = []
     for head in range(q.shape[1]):
         scores = (q[:, head] * q.shape[-1] ** -0.5) @ np.swapaxes(k[:, head], 1, 2)
@@ -80,11 +80,11 @@ def _attend_head_by_head(q, k, v):
     return np.stack(heads, axis=1)
 
 
-def _layer_of_the_library(x, W_Q, W_K, W_V, W_O, n_heads):
+def layer_of_the_library(x, W_Q, W_K, W_V, W_O, n_heads):
     return MultiHead(W_Q, W_K, W_V, W_O, n_heads)(x)
 
 
-def _layer_as_a_sum_over_heads(x, W_Q, W_K, W_V, W_O, n_heads):
+def layer_as_a_sum_over_heads(x, W_Q, W_K, W_V, W_O, n_heads):
     d_k, out = x.shape[-1] // n_heads, 0.0
     for head in range(n_heads):
         own = slice(head * d_k, (head + 1) * d_k)
@@ -93,17 +93,17 @@ def _layer_as_a_sum_over_heads(x, W_Q, W_K, W_V, W_O, n_heads):
     return out
 
 
-def _layer_with_einsum(x, W_Q, W_K, W_V, W_O, n_heads):
+def layer_with_einsum(x, W_Q, W_K, W_V, W_O, n_heads):
     q, k, v = (np.einsum("btd,dhe->bhte", x, W.reshape(len(W), n_heads, -1)) for W in (W_Q, W_K, W_V))
-    return np.einsum("bhte,hed->btd", _attend_with_einsum(q, k, v), W_O.reshape(n_heads, -1, W_O.shape[1]))
+    return np.einsum("bhte,hed->btd", attend_with_einsum(q, k, v), W_O.reshape(n_heads, -1, W_O.shape[1]))
 
 
 _STYLES: dict[str, tuple[Callable, ...]] = {
-    "attend": (attention, _attend_with_einsum, _attend_head_by_head),
+    "attend": (attention, attend_with_einsum, attend_head_by_head),
     "masked_attend": (lambda q, k, v, mask: attention(q, k, v, mask=mask),),
     "split_heads": (split_heads,),
     "merge_heads": (merge_heads,),
-    "multi_head": (_layer_of_the_library, _layer_as_a_sum_over_heads, _layer_with_einsum),
+    "multi_head": (layer_of_the_library, layer_as_a_sum_over_heads, layer_with_einsum),
     "step_shapes": (),
 }
 

@@ -19,7 +19,7 @@ import ipywidgets as widgets
 from . import bench, content, exercises, judge, progress
 from .content import Line, Puzzle
 from .exercises import Verdict
-from .questions import Sentence, no_such, say, stylesheet
+from .questions import Sentence, entry_named, say, stylesheet
 
 _LEFT_OVER = "left over"
 
@@ -135,14 +135,11 @@ def order(name: str) -> widgets.VBox:
     VBox
         A `Parsons`; a sentence where there is no such puzzle. Nothing is ever raised.
     """
-    try:
-        known = content.puzzles()
-    except ValueError as problem:
-        return Sentence(f"The puzzles cannot be read. {html.escape(str(problem))}")
-    if not isinstance(name, str) or name not in known:
-        return no_such("puzzle", name, known)
+    puzzle = entry_named("puzzle", name, content.puzzles)
+    if isinstance(puzzle, Sentence):
+        return puzzle
     judge.warm_up()
-    return Parsons(known[name])
+    return Parsons(puzzle)
 
 
 def shuffled(puzzle: Puzzle) -> list[Line]:

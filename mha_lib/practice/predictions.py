@@ -13,6 +13,7 @@ from __future__ import annotations
 import html
 import math
 import re
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -24,7 +25,7 @@ from .. import drawing, look
 from ..dims import Dims, in_words
 from . import content, progress
 from .content import Option, PredictionText, filled, plain
-from .questions import Sentence, Ticks, in_turn, no_such, say, stylesheet
+from .questions import Sentence, Ticks, entry_named, in_turn, say, stylesheet
 
 _OWN_WORDS = "Say it in one sentence, then compare."
 
@@ -175,13 +176,9 @@ def predict(
     >>> predict("00-output-shape", Dims()).is_open
     False
     """
-    try:
-        known = content.predictions()
-    except ValueError as problem:
-        return Sentence(f"The predictions cannot be read. {html.escape(str(problem))}")
-    if not isinstance(name, str) or name not in known:
-        return no_such("prediction", name, known)
-    text = known[name]
+    text = entry_named("prediction", name, content.predictions)
+    if isinstance(text, Sentence):
+        return text
     return _MAKE[text.kind](text, about, tokens, keys)
 
 
@@ -195,7 +192,7 @@ def _a_shape(text: PredictionText, about, *_) -> Prediction:
     if text.step is None:
         sizes = getattr(about, "shape", about)
         if not isinstance(sizes, tuple | list):
-            raise TypeError(f"{text.name} asks for a shape: pass the array, or its shape, not {about!r}")
+            raise TypeError(f"{text.name} asks for a shape: pass the array, or its shape, not {_said(about)}")
         return shape(ask, sizes, why, **more)
     dims = _must_be_dims(text, about)
     axes = next(array.axes for array in dims.arrays if array.step == text.step)
@@ -206,7 +203,7 @@ def _a_number(text: PredictionText, about, *_) -> Prediction:
     ask, why, more = _words(text, about)
     truth = about if text.count is None else content.counted(_must_be_dims(text, about), text.count)
     if not isinstance(truth, Real):
-        raise TypeError(f"{text.name} asks for a number: pass that number, not {about!r}")
+        raise TypeError(f"{text.name} asks for a number: pass that number, not {_said(about)}")
     return number(ask, truth, why, unit=text.unit, tolerance=text.tolerance, **more)
 
 
@@ -223,13 +220,20 @@ def _a_choice(text: PredictionText, about, *_) -> Prediction:
 def _a_picture(text: PredictionText, about, tokens, keys) -> Prediction:
     ask, why, more = _words(text, about)
     if np.ndim(about) != 2:
-        raise TypeError(f"{text.name} asks for a cell: pass the weights of one head, (queries, keys), not {about!r}")
+        raise TypeError(
+            f"{text.name} asks for a cell: pass the weights of one head, (queries, keys), not {_said(about)}"
+        )
     return brightest(ask, about, why, tokens=tokens, keys=keys, **more)
+
+
+def _said(about) -> str:
+    """What was passed, in a few words: an array says its shape, not its numbers."""
+    return f"an array of shape {about.shape}" if isinstance(about, np.ndarray) else reprlib.repr(about)
 
 
 def _must_be_dims(text: PredictionText, about) -> Dims:
     if not isinstance(about, Dims):
-        raise TypeError(f"{text.name} is computed from the sizes of a layer: pass a Dims, not {about!r}")
+        raise TypeError(f"{text.name} is computed from the sizes of a layer: pass a Dims, not {_said(about)}")
     return about
 
 
@@ -364,13 +368,13 @@ _NUMBER = re.compile(r"(?P<digits>[-+−]?[\d.][\d.,_\s]*)(?P<power>e[-+−]?\d+
 def _number(text: str, unit: str) -> float:
     """What the reader typed, in the unit of the truth."""
     found = _NUMBER.fullmatch(text.strip())
-    example = f"1600 {unit}".strip()
+    example = f"12500 {unit}".strip()
     if not found or re.search(r"[\d*×·/+^]", found["unit"]):
         raise ValueError(f"Write one number, for example {example}. Or skip.")
     digits = re.sub(r"[_\s]", "", found["digits"]).replace("−", "-")
     # 6,25 is six and a quarter in many countries: better asked than read as 625.
     if "," in digits and not re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?", digits):
-        raise ValueError(f"Is {digits} a decimal? Write a point then; commas group three digits, as in 1,600.")
+        raise ValueError(f"Is {digits} a decimal? Write a point then; commas group three digits, as in 12,500.")
     try:
         value = float(digits.replace(",", "") + (found["power"] or "").replace("−", "-"))
     except ValueError:

@@ -1,6 +1,6 @@
 """Concept questions: pick an answer, commit, and hear what is behind it.
 
-Every wrong answer is one that people really give, and has its own feedback. After a wrong one the reader
+Behind every wrong answer stands a misconception, and it has its own feedback. After a wrong one the reader
 tries once more before the right answer opens; what is kept is the first try.
 """
 
@@ -11,7 +11,7 @@ import html
 import random
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import ipywidgets as widgets
 
@@ -37,17 +37,13 @@ def ask(*names: str, turn: int = 0) -> widgets.VBox:
         An `Ask` for one name, a `Sheet` of them for several; a sentence where there is no such question. Nothing
         is ever raised.
     """
-    try:
-        known = content.questions()
-    except ValueError as problem:
-        return Sentence(f"The questions cannot be read. {html.escape(str(problem))}")
-    asked = [
-        Ask(known[name], turn) if isinstance(name, str) and name in known else no_such("question", name, known)
-        for name in names
-    ]
-    if not asked:
-        return no_such("question", "", known)
+    asked = [_asked(name, turn) for name in names or ("",)]
     return asked[0] if len(asked) == 1 else Sheet(asked)
+
+
+def _asked(name: str, turn: int) -> widgets.VBox:
+    question = entry_named("question", name, content.questions)
+    return question if isinstance(question, Sentence) else Ask(question, turn)
 
 
 class Ask(widgets.VBox):
@@ -273,11 +269,20 @@ class Sentence(widgets.VBox):
         return {**data, "text/html": f"<p>{self.said}</p>", "text/plain": plain(self.said)}, metadata
 
 
+def entry_named(kind: str, name: object, entries: Callable[[], Mapping]):
+    """One entry of the content by its name; a `Sentence` where there is none, or where the content cannot be read."""
+    try:
+        known = entries()
+    except ValueError as problem:
+        return Sentence(f"The {kind}s cannot be read. {html.escape(str(problem))}")
+    return known[name] if isinstance(name, str) and name in known else no_such(kind, name, known)
+
+
 def no_such(kind: str, name: object, known: Iterable[str]) -> Sentence:
     """Say that there is no question or prediction of this name, and which there are."""
     names = [str(one) for one in known]
     code = lambda words: ", ".join(f"<code>{html.escape(word)}</code>" for word in words)  # noqa: E731
-    near = difflib.get_close_matches(str(name), names, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(str(name), names, n=3, cutoff=0.7)
     meant = f" Did you mean {code(near)}?" if near else ""
     return Sentence(f"No {kind} is called {code([str(name)])}.{meant} There are {code(names) or 'none'}.")
 

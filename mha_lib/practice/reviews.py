@@ -60,7 +60,7 @@ def review(notebook: str, *, count: int = 3, now: datetime | None = None) -> wid
     if not names:
         return questions.Sentence("The notebooks before this one have no questions yet, so there is nothing to review.")
     asked = [questions.ask(name, turn=progress.times(name)) for name in names]
-    return questions.Sheet(asked, _heading(len(asked)))
+    return questions.Sheet(asked, _heading(len(asked), len({known[name].notebook for name in names})))
 
 
 def drawn(
@@ -124,6 +124,7 @@ def _place(notebook: str) -> int:
     raise ValueError(f"there is no notebook {notebook!r}; there are {', '.join(READING_ORDER)}")
 
 
-def _heading(count: int) -> str:
+def _heading(count: int, notebooks: int) -> str:
     number = _IN_WORDS[count] if count < len(_IN_WORDS) else str(count)
-    return f"{number} question{'s' if count > 1 else ''} from earlier notebooks. Answer from memory."
+    source = "an earlier notebook" if notebooks == 1 else "earlier notebooks"
+    return f"{number} question{'s' if count > 1 else ''} from {source}. Answer from memory."

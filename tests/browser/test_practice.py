@@ -22,7 +22,7 @@ MY_WORDS = "because it <b>must</b> & $d_k$"
 #: The wrong code to begin with, form by form, and what the checker says to it.
 WRONG_CODE = {
     "attend": {
-        "one blank": ([("___", "np.sqrt(q.shape[1])")], "divide by √n_heads"),
+        "one blank": ([("___", "k.reshape(*k.shape[:2], d_k, -1)")], "keys reshaped instead of transposed"),
         "three blanks": (
             [("@ ___", "@ k.swapaxes(-1, -2)"), ("/ ___", "/ np.sqrt(d_k)"), ("axis=___", "axis=-2")],
             "divided by the sum over the queries",
@@ -205,7 +205,7 @@ def answer_question(reader, names, place, turn=0):
 
 def review(reader, cell, names, kept):
     """Which ones come hangs on what was answered before; they are told by their words."""
-    reader.reads("questions from earlier notebooks. Answer from memory.")
+    reader.reads("Answer from memory.")
     text = reader.text()
     by_place = sorted(
         (text.index(some_words(question.ask)), name)

@@ -31,6 +31,8 @@ def test_they_come_in_reading_order():
 
 DIMS = Dims()
 LAYER, X = samples.layer(DIMS), samples.inputs(DIMS)
+#: What "01-scores-shape" asks about.
+SMALL = Dims(batch=3, tokens=7, d_model=96, n_heads=4)
 TRACE = LAYER.trace(X)
 
 
@@ -44,19 +46,23 @@ def what_a_head_sees():
     changed = X.copy()
     changed[..., 500] += 1
     seen = np.any(LAYER.trace(changed)["q_heads"][:, 0] != TRACE["q_heads"][:, 0], axis=-1)
-    return "All 512 numbers of every token, through projections of its own" if seen.all() else "a slice"
+    return "All 512 numbers of all 10 tokens" if seen.all() else "a slice"
 
 
 def parameters_with_more_heads():
     times = samples.layer(replace(DIMS, n_heads=16)).parameters / LAYER.parameters
-    return {0.5: "Half as many", 1: "As many as before", 2: "Twice as many"}[times]
+    return {1: "As many as before", 2: "Twice as many"}.get(times, "A few more")
 
 
 def what_a_right_shape_shows():
     wrong = mistakes.named("split by reshape")
     for x in (X, X[:1]):  # a batch of one is no better
         assert wrong.run(LAYER, x).shape == LAYER(x).shape and not np.allclose(wrong.run(LAYER, x), LAYER(x), atol=0.1)
-    return "Nothing yet about whether it is right"
+    # And no matrix behind it can mend that: the merged halves do not span what the right ones do, token by token.
+    given = wrong.trace(LAYER, X)["merged"].reshape(-1, 512)[:, :8]
+    wanted = LAYER.trace(X)["merged"].reshape(-1, 512)[:, :1]
+    assert np.linalg.lstsq(given, wanted, rcond=None)[1] > 0.01
+    return "Nothing: a right and a wrong split both do this"
 
 
 def what_the_output_matrix_is_for():
@@ -70,8 +76,40 @@ def what_the_output_matrix_is_for():
 
 
 def which_divisor():
-    d_k = Dims(tokens=10, d_model=256, n_heads=4).d_k
-    return rf"$\sqrt{{{d_k}}} = {np.sqrt(d_k):.0f}$"
+    d_k = Dims(tokens=10, d_model=256, n_heads=8).d_k
+    return rf"$\sqrt{{{d_k}}}$"
+
+
+def one_column():
+    """Change one column of W_Q, and see whose queries follow; then count the numbers of a token that it reads."""
+    w_q = LAYER.w_q.copy()
+    w_q[:, 100] += 1
+    moved = (replace(LAYER, w_q=w_q).trace(X)["q_heads"] != TRACE["q_heads"]).any(axis=(0, 2, 3))
+    reads = sum((np.eye(512)[number] @ LAYER.w_q[:, 100]) != 0 for number in range(512))
+    return f"{reads} numbers, for {'one head' if moved.sum() == 1 else 'all 8 heads'}"
+
+
+def what_twice_the_heads_leaves():
+    more = replace(DIMS, n_heads=16)
+    there, here = samples.layer(more), LAYER
+    same = {
+        "the shape of the output": more.shape("output") == DIMS.shape("output"),
+        "the four matrices": there.w_q.shape == here.w_q.shape and there.parameters == here.parameters,
+        "the number of scores": more.score_elements == DIMS.score_elements,
+        "the divisor of the scores": more.d_k == DIMS.d_k,
+    }
+    return {text for text, stays in same.items() if stays}
+
+
+def what_shows_a_missing_transpose():
+    wrong = mistakes.named("split by reshape")
+    given, right = wrong.trace(LAYER, X), TRACE
+    shows = {
+        "The output has the shape of the input": given["output"].shape != X.shape,
+        "The weights of every query sum to 1": not np.allclose(given["weights"].sum(axis=-1), 1, atol=1e-5),
+        "On random input, its numbers are those of a right layer": not np.allclose(given["output"], right["output"]),
+    }
+    return {text for text, tells in shows.items() if tells}
 
 
 def which_axis_sums_to_1():
@@ -104,7 +142,7 @@ def narrower_heads():
     return rf"$d_k$ goes to {d_k}, the divisor to $\sqrt{{{d_k}}}$"
 
 
-def heads_before_the_transpose():
+def heads_before_the_transpose(dims):
     q, k = (TRACE[name].reshape(2, 10, 8, 64) for name in "qk")
     scores = q @ k.swapaxes(-1, -2)
     assert scores.shape == (2, 10, 8, 8)
@@ -117,7 +155,7 @@ def heads_before_the_transpose():
 
 def parameters_with_more_width():
     times = growth(replace(DIMS, d_model=1024), lambda sizes: samples.layer(sizes).parameters)
-    return {1: "They stay: the number of heads is the same", 2: "Twice as many numbers", 4: "Four times as many"}[times]
+    return {1: "They stay", 2: "Twice as many", 4: "Four times as many"}[times]
 
 
 COMPUTED = {
@@ -126,12 +164,14 @@ COMPUTED = {
     "00-right-shape": what_a_right_shape_shows,
     "00-output-matrix": what_the_output_matrix_is_for,
     "00-which-divisor": which_divisor,
-    "01-scores-shape": lambda: str(DIMS.shape("score")),
+    "00-one-column": one_column,
+    "00-twice-the-heads": what_twice_the_heads_leaves,
+    "00-sure-of-a-layer": what_shows_a_missing_transpose,
+    "01-scores-shape": lambda: str(SMALL.shape("score")),
     "01-softmax-axis": which_axis_sums_to_1,
     "01-reshape-or-transpose": reshape_alone,
     "01-score-memory": what_makes_the_scores_grow,
     "01-narrower-heads": narrower_heads,
-    "01-layout": heads_before_the_transpose,
     "01-parameters-and-width": parameters_with_more_width,
 }
 
@@ -150,7 +190,8 @@ def test_the_right_answer_is_the_computed_one(name):
 def the_divisor(dims):
     """The one that brings the spread of the scores closest to 1."""
     whose = {"d_model": "a token", "d_k": "a head", "n_heads": None}
-    off = {size: abs(TRACE["scores"].std() / np.sqrt(getattr(dims, size)) - 1) for size in whose}
+    scores = samples.layer(dims).trace(samples.inputs(dims))["scores"]
+    off = {size: abs(scores.std() / np.sqrt(getattr(dims, size)) - 1) for size in whose}
     best = min(off, key=off.get)
     assert off[best] < 0.1
     return rf"$\sqrt{{{{{best}}}}}$, from the width of {whose[best]}"
@@ -164,14 +205,22 @@ def what_grows_by_four(dims):
     return max(times, key=times.get)
 
 
-@pytest.mark.parametrize(("name", "computed"), [("01-divisor", the_divisor), ("01-what-grows", what_grows_by_four)])
-def test_the_right_choice_is_the_computed_one(name, computed):
-    assert [option.text for option in content.predictions()[name].options if option.right] == [computed(DIMS)]
+@pytest.mark.parametrize(
+    ("name", "computed", "dims"),
+    [
+        ("01-divisor", the_divisor, Dims(d_model=384, n_heads=4)),
+        ("01-what-grows", what_grows_by_four, DIMS),
+        ("01-layout", heads_before_the_transpose, DIMS),
+    ],
+)
+def test_the_right_choice_is_the_computed_one(name, computed, dims):
+    assert [option.text for option in content.predictions()[name].options if option.right] == [computed(dims)]
 
 
 def test_wrong_shapes_come_out_as_their_feedback_says():
     """Forgetting the transpose altogether, and transposing q alone, give the shapes that a wrong option shows."""
-    q, k = TRACE["q_heads"], TRACE["k_heads"]
+    trace = samples.layer(SMALL).trace(samples.inputs(SMALL))
+    q, k = trace["q_heads"], trace["k_heads"]
     options = {option.text for option in content.questions()["01-scores-shape"].options}
     assert str((q.swapaxes(-1, -2) @ k).shape) in options
     q, k = q.swapaxes(1, 2), k.swapaxes(1, 2)

@@ -11,6 +11,7 @@ from mha_lib.attention import softmax
 from mha_lib.mistakes import CATALOGUE
 from mha_lib.practice import exercises, judge
 from mha_lib.practice.exercises import EXERCISES, judged, named, verdict
+from mha_lib.practice.mutants import attend_with_einsum, layer_as_a_sum_over_heads, rights
 
 ALL = [(exercise, wrong) for exercise in EXERCISES for wrong in exercise.wrongs]
 each_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
@@ -19,20 +20,7 @@ each_mistake = pytest.mark.parametrize(
 )
 
 
-# ---- right answers, written independently of each other
-
-
-def attend_with_einsum(q, k, v):
-    scores = np.einsum("bhid,bhjd->bhij", q, k) / np.sqrt(q.shape[-1])
-    return np.einsum("bhij,bhjd->bhid", softmax(scores, axis=-1), v)
-
-
-def attend_one_head_at_a_time(q, k, v):
-    out = []
-    for head in range(q.shape[1]):
-        scores = q[:, head] @ np.swapaxes(k[:, head], 1, 2) * q.shape[-1] ** -0.5
-        out.append(softmax(scores, axis=-1) @ v[:, head])
-    return np.stack(out, axis=1)
+# ---- right answers, written independently of each other; more of them are in mutants.rights
 
 
 def attend_scaling_first(q, k, v):
@@ -40,10 +28,6 @@ def attend_scaling_first(q, k, v):
     scores = (q * q.shape[-1] ** -0.5) @ np.moveaxis(k, -1, -2)
     grown = np.exp((scores - scores.max(-1, keepdims=True)).astype(np.float64))
     return (grown @ v) / grown.sum(-1, keepdims=True)
-
-
-def attend_of_the_library(q, k, v):
-    return library.attention(q, k, v)
 
 
 def masked_of_the_library(q, k, v, mask):
@@ -77,20 +61,6 @@ def merge_with_swapped_axes(x):
     return np.swapaxes(x, 1, 2).reshape(x.shape[0], x.shape[2], -1)
 
 
-def layer_sum_over_heads(x, W_Q, W_K, W_V, W_O, n_heads):
-    d_k, out = x.shape[-1] // n_heads, 0.0
-    for h in range(n_heads):
-        own = slice(h * d_k, (h + 1) * d_k)
-        scores = (x @ W_Q[:, own]) @ np.swapaxes(x @ W_K[:, own], 1, 2) / np.sqrt(d_k)
-        out = out + softmax(scores, axis=-1) @ (x @ W_V[:, own]) @ W_O[own]
-    return out
-
-
-def layer_with_einsum(x, W_Q, W_K, W_V, W_O, n_heads):
-    q, k, v = (np.einsum("btd,dhe->bhte", x, W.reshape(len(W), n_heads, -1)) for W in (W_Q, W_K, W_V))
-    return np.einsum("bhte,hed->btd", attend_with_einsum(q, k, v), W_O.reshape(n_heads, -1, W_O.shape[1]))
-
-
 def layer_torch_style(x, W_Q, W_K, W_V, W_O, n_heads):
     """One fused product, then heads folded into the batch, as nn.MultiheadAttention does it."""
     B, T, D = x.shape
@@ -102,7 +72,7 @@ def layer_torch_style(x, W_Q, W_K, W_V, W_O, n_heads):
 
 
 def layer_one_sample_at_a_time(x, W_Q, W_K, W_V, W_O, n_heads):
-    return np.concatenate([layer_sum_over_heads(sample[None], W_Q, W_K, W_V, W_O, n_heads) for sample in x])
+    return np.concatenate([layer_as_a_sum_over_heads(sample[None], W_Q, W_K, W_V, W_O, n_heads) for sample in x])
 
 
 def shapes_written_out(batch, tokens, d_model, n_heads):
@@ -124,18 +94,15 @@ def attend_in_single_precision(q, k, v):
 RIGHT = {
     "attend": [
         attend_in_single_precision,
-        attend_with_einsum,
-        attend_one_head_at_a_time,
         attend_scaling_first,
-        attend_of_the_library,
     ],
     "masked_attend": [masked_of_the_library, masked_one_query_at_a_time],
     "split_heads": [split_by_slices, split_with_einsum, library.split_heads],
     "merge_heads": [merge_by_joining, merge_with_swapped_axes, library.merge_heads],
-    "multi_head": [layer_sum_over_heads, layer_with_einsum, layer_torch_style, layer_one_sample_at_a_time],
+    "multi_head": [layer_torch_style, layer_one_sample_at_a_time],
     "step_shapes": [shapes_written_out],
 }
-ALL_RIGHT = [(name, function) for name, functions in RIGHT.items() for function in functions]
+ALL_RIGHT = [(name, function) for name, functions in RIGHT.items() for function in (*rights(named(name)), *functions)]
 
 
 @pytest.mark.parametrize(

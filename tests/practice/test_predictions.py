@@ -231,7 +231,7 @@ def test_a_tolerance_is_said_beforehand():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "Write one number, for example 1600 bytes"),
+        ("", "Write one number, for example 12500 bytes"),
         ("many", "Write one number"),
         ("inf", "Write one number"),
         ("nan", "Write one number"),
@@ -402,12 +402,13 @@ def test_numbers_are_readable_on_every_colour():
 
 EXPECTED = {
     "00-output-shape": (Dims(), "(2, 10, 512)"),
-    "00-score-count": (Dims(), "1,600 scores"),
+    "00-score-count": (Dims(3, 6, 512, 4), "432 scores"),
     "01-split": (Dims(), "(2, 8, 10, 64)"),
     "01-score": (Dims(), "(2, 8, 10, 10)"),
-    "01-divisor": (Dims(), r"$\sqrt{64}$, from the width of a head"),
+    "01-divisor": (Dims(d_model=384, n_heads=4), r"$\sqrt{96}$, from the width of a head"),
     "01-mix": (Dims(), "(2, 8, 10, 64)"),
     "01-what-grows": (None, "tokens"),
+    "01-layout": (Dims(), "Heads with heads, inside each token"),
     "01-exercise-bytes": (Dims(4, 6, 60, 5), "2,880 bytes (2.81 KiB)"),
 }
 

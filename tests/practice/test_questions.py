@@ -241,8 +241,13 @@ def test_turns_differ_and_reach_every_order():
 
 
 def test_what_stands_in_order_stays():
-    [asked] = [one for one in content.questions().values() if one.name == "00-parameters-and-heads"]
-    assert set(orders(asked)) == {("Half as many", "As many as before", "Twice as many")}
+    [asked] = [one for one in content.questions().values() if one.name == "01-parameters-and-width"]
+    stays, twice, four = (
+        "They stay: the number of heads is the same",
+        "Twice as many: every head gets twice as wide",
+        "Four",
+    )
+    assert set(orders(asked)) == {(stays, twice, f"{four} times as many")}
 
 
 # ---- by name
