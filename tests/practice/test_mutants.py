@@ -169,6 +169,16 @@ def test_a_test_that_contradicts_itself_is_told_so():
     assert "Fix the seed" in mutants.score(draws_lots, "multi_head").said
 
 
+def test_a_wrong_one_that_makes_the_test_raise_is_stopped():
+    """Key used as value: another width, which cannot even be subtracted."""
+    exercise = named("attend")
+    arguments = exercise.cases[0].arguments
+    wanted = exercise.right(*arguments)
+    found = mutants.score(lambda attend: np.abs(attend(*arguments) - wanted).max() < 1e-6, "attend")
+    assert found.accepted == found.rights
+    assert {name: dead for name, _, dead in found.stopped}["key used as value"]
+
+
 def test_counting_along_is_of_no_use():
     assert not mutants.score(counts_along, "multi_head").passed
 

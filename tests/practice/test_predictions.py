@@ -490,6 +490,7 @@ def test_a_truth_may_be_handed_over(words, about, more, truth, monkeypatch):
         (text("shape"), 5, "pass the array, or its shape, not 5"),
         (text("number"), "five", "pass that number, not 'five'"),
         (text("brightest"), Dims(), "pass the weights of one head"),
+        (text("brightest"), np.zeros((2, 3, 40, 40)), "not an array of shape (2, 3, 40, 40)"),
     ],
 )
 def test_what_no_truth_can_be_computed_from_is_refused(words, about, said, monkeypatch):

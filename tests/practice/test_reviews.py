@@ -138,7 +138,8 @@ def test_three_questions_below_each_other(made_up_course):
     review = reviews.review("05")
     assert [type(asked) for asked in review.asked] == [questions.Ask] * 3 and review.asked == list(review.children[2:])
     assert "Three questions from earlier notebooks. Answer from memory." in heading(review)
-    assert "One question from" in heading(reviews.review("05", count=1))
+    assert "One question from an earlier notebook." in heading(reviews.review("05", count=1))
+    assert "Three questions from an earlier notebook." in heading(reviews.review("01"))
 
 
 def test_a_question_that_comes_again_has_its_turn(made_up_course, mine, answered, monkeypatch):
