@@ -101,7 +101,7 @@ def test_it_is_worked_through_by_keyboard_alone(reader):
 
 def plain(text: str) -> str:
     """As it is read on the page, as far as there is no formula in it."""
-    return content.plain(text).strip()
+    return " ".join(content.plain(text).split())
 
 
 def some_words(text: str) -> str:
@@ -212,7 +212,7 @@ def review(reader, cell, names, kept):
         for name, question in content.questions().items()
         if some_words(question.ask) in text
     )
-    assert 1 <= len(by_place) <= 3
+    assert len(by_place) == 3
     earlier = [name for _, name in by_place]
     assert all(name[:2] < names[0] for name in earlier)
     for place, name in enumerate(earlier):
@@ -294,7 +294,9 @@ def kill(reader, cell, names, kept):
 
 def my_progress(reader, cell, names, kept):
     reader.button("Refresh")
-    reader.reads("This is how it stands at", "5 of 5")
+    there = [name for name, question in content.questions().items() if question.notebook == "00_start_here"]
+    answered = [name for name in there if name in kept["questions"]]
+    reader.reads("This is how it stands at", f"{len(answered)} of {len(there)}")
     reader.shows("progress")
 
 
