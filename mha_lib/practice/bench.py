@@ -17,7 +17,8 @@ from . import content, exercises, forms, judge, progress
 from .exercises import Verdict
 from .questions import marked
 
-_HEADINGS = {"right": "✓", "wrong": "Not yet.", "open": "To do."}
+#: How a verdict begins, by its state.
+HEADINGS = {"right": "✓", "wrong": "Not yet.", "open": "To do."}
 
 #: How many hints of an exercise are open in this kernel: running the cell again must not close them.
 _opened: dict[str, int] = {}
@@ -130,7 +131,7 @@ def _no_such(name: str, names: list[str]) -> widgets.VBox:
 
 def announced(verdict: Verdict) -> str:
     """A verdict in words: what it is, the mistake behind it where one is known, and what else was seen."""
-    parts = [f"<p><b>{_HEADINGS[verdict.state]}</b> {marked(verdict.said)}</p>"]
+    parts = [f"<p><b>{HEADINGS[verdict.state]}</b> {marked(verdict.said)}</p>"]
     if verdict.mistake:
         name, _, looks = verdict.mistake
         parts.append(

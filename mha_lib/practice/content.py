@@ -168,7 +168,7 @@ class ExerciseText:
     ----------
     name : str
         The name of the function that the reader writes.
-    notebook, title, task : str
+    notebook, task : str
     hints : tuple of three str
     solution : str
         Python, one function, with three pieces in ⟦brackets⟧; see `mha_lib.practice.forms`.
@@ -176,7 +176,6 @@ class ExerciseText:
 
     name: str
     notebook: str
-    title: str
     task: str
     hints: tuple[str, ...]
     solution: str
@@ -340,7 +339,7 @@ def _prediction(notebook: str, table: dict) -> PredictionText:
 
 def _exercise(notebook: str, table: dict) -> ExerciseText:
     hints = tuple(hint.strip() for hint in table["hints"])
-    words = {key: table[key].strip() for key in ("name", "title", "task")}
+    words = {key: table[key].strip() for key in ("name", "task")}
     return ExerciseText(notebook=notebook, hints=hints, solution=table["solution"].strip("\n"), **words)
 
 
@@ -376,7 +375,7 @@ _KEYS: dict[str, tuple[dict, dict]] = {
         {"step": str, "count": str, "unit": str, "tolerance": float, "option": list, "in_order": bool},
     ),
     "exercise": (
-        {"name": str, "title": str, "task": str, "hints": list, "solution": str},
+        {"name": str, "task": str, "hints": list, "solution": str},
         {},
     ),
     "puzzle": ({"name": str, "exercise": str, "head": str, "line": list, "extra": list}, {}),
@@ -492,7 +491,7 @@ def counted(dims: Dims, name: str) -> float | None:
 
 def _review_exercise(text: ExerciseText) -> Iterator[str]:
     hints = {f"hint {place}": hint for place, hint in enumerate(text.hints, 1)}
-    yield from _wrong_texts({"title": text.title, "task": text.task, **hints})
+    yield from _wrong_texts({"task": text.task, **hints})
     if len(text.hints) != 3:
         yield f"an exercise has three hints, and this one has {len(text.hints)}"
     blanks, first = len(re.findall("⟦.*?⟧", text.solution)), text.solution.count("⟦1:")

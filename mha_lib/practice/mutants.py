@@ -20,6 +20,7 @@ import numpy as np
 
 from ..attention import MultiHead, attention, merge_heads, softmax, split_heads
 from . import exercises, judge, progress
+from .bench import HEADINGS
 from .exercises import Exercise
 from .forms import unfilled
 from .questions import alert, marked, no_such, stylesheet
@@ -319,8 +320,7 @@ def kill(test: Callable, name: str = "multi_head", *, only: Sequence[str] | None
 
 
 def _page(score: Score, exercise: Exercise) -> str:
-    heading = {"right": "✓", "wrong": "Not yet.", "open": "To do."}[score.state]
-    parts = [f"<p><b>{heading}</b> {marked(score.said)}</p>"]
+    parts = [f"<p><b>{HEADINGS[score.state]}</b> {marked(score.said)}</p>"]
     if score.stopped:
         usual = shape_check(exercise.name, tuple(name for name, *_ in score.stopped))
         parts.append(f"<p>A test of the shape alone stops {usual.killed} of {len(usual.stopped)}.</p>")

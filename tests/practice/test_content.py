@@ -280,7 +280,6 @@ why = '''Because.'''
 
 [[exercise]]
 name = "halve"
-title = '''Halve it'''
 task = '''Return half of x.'''
 hints = ['''Divide.''', '''By two.''', '''x / 2.''']
 solution = '''

@@ -22,7 +22,7 @@ def a_small_course(monkeypatch):
 
     asked = [asked("00-a", "00_start_here"), asked("00-b", "00_start_here"), asked("03-a", "03_scaling")]
     predicted = PredictionText("00-p", "00_start_here", "shape", "What?", "Why?", "Because.")
-    exercise = ExerciseText("attend", "03_scaling", "Attend", "Write it.", ("1", "2", "3"), "")
+    exercise = ExerciseText("attend", "03_scaling", "Write it.", ("1", "2", "3"), "")
     monkeypatch.setattr(content, "questions", lambda: {question.name: question for question in asked})
     monkeypatch.setattr(content, "predictions", lambda: {predicted.name: predicted})
     monkeypatch.setattr(content, "exercise_texts", lambda: {exercise.name: exercise})
